@@ -193,6 +193,8 @@ pub struct Container {
     pub readiness: Option<Check>,
     /// How many seconds it may take until it works for the first time, where that is more than three minutes.
     pub starts_within: Option<u16>,
+    /// Where it says of itself whether it works.
+    pub introspect: Option<Introspect>,
     /// What it asks of the node: CPU and memory, in Kubernetes' units.
     pub requests: (&'static str, &'static str),
     /// The size of huge pages, as Kubernetes names it, and how many MiB of them it has.
@@ -203,6 +205,50 @@ pub struct Container {
     pub is_privileged: bool,
     /// A shell command that is run before it gets the signal to end.
     pub pre_stop: Option<String>,
+}
+
+/// Introspect of a container, the pages by which a daemon says whether it works. None for those that contrail-status does not
+/// ask either: node managers, which say how machines are, and the DNS of control nodes, which answers nothing while it reads
+/// its configuration (tf-controller, `src/sandesh/common/vns.sandesh:148`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Introspect {
+    /// Where its processes listen.
+    pub ports: Vec<u16>,
+    /// Whether of several one works, and the others open no port until that ends.
+    pub is_elected: bool,
+    /// Whether it speaks without TLS.
+    pub is_plain: bool,
+    /// Whether it may listen at another address than that of its pod.
+    pub may_listen_elsewhere: bool,
+    /// The sessions that are counted.
+    pub sessions: Sessions,
+}
+
+/// Sessions that are counted over all pods of a component.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sessions {
+    /// None.
+    #[default]
+    None,
+    /// With control nodes, of which one is enough.
+    WithControlNodes,
+    /// Of BGP.
+    Bgp,
+}
+
+impl Introspect {
+    /// Of one process, at that port.
+    #[must_use]
+    pub fn at(port: u16) -> Option<Self> {
+        Some(Self { ports: vec![port], ..Self::default() })
+    }
+
+    /// Of a process of which one is elected (tf-controller: `introspect_init` in `schema_transformer/to_bgp.py:804`,
+    /// `svc_monitor.py:920`, `dm_server.py:101`, `kube_manager.py:193`).
+    #[must_use]
+    pub fn of_elected(port: u16) -> Option<Self> {
+        Some(Self { ports: vec![port], is_elected: true, ..Self::default() })
+    }
 }
 
 /// What a container runs.

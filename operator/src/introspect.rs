@@ -5,7 +5,6 @@
 //! to all that waits for it), and the pages of what is no service of ours.
 //!
 //! ```text
-//! daemons   which daemons of a pod are asked, and where
 //! ask       one daemon, over the network
 //! page      what a page says, pure
 //! summary   what the answers of one service come to, pure
@@ -13,7 +12,6 @@
 //! ```
 
 mod ask;
-mod daemons;
 mod page;
 mod summary;
 mod xml;
@@ -32,18 +30,16 @@ use opensdn_crds::component::{COMPONENTS, Component};
 use opensdn_crds::status::IntrospectStatus;
 use opensdn_http_client::{HttpClient, Trust};
 use opensdn_runtime::error_chain;
-use serde_json::Value;
 use tokio::time::MissedTickBehavior;
 
 use crate::cache::Cache;
-use crate::component::word;
+use crate::component::{Container, Introspect as At, Sessions as Counted, word};
 use crate::kind::{Kind, Workload};
 use crate::names::{self, Instance, TRUST, TRUST_KEY};
-use crate::object::{controller_of, text};
+use crate::object::{controller_of, list, text};
 use crate::pod::Pod;
 
 use ask::Endpoint;
-use daemons::{DAEMONS, Daemon};
 pub(crate) use summary::bounded;
 use summary::{Heard, Said, summary};
 
@@ -63,11 +59,29 @@ pub struct Service {
     pub name: String,
 }
 
+impl Service {
+    /// The one that an object describes.
+    #[must_use]
+    pub fn of(facts: &'static Component, object: &DynamicObject) -> Self {
+        let namespace = object.namespace().unwrap_or_default();
+        Self { kind: facts.kind, namespace, name: object.name_any() }
+    }
+}
+
 #[derive(Default)]
 struct Known {
+    /// The containers with introspect of each service, as it was described last.
+    described: BTreeMap<Service, Vec<Daemon>>,
     services: BTreeMap<Service, IntrospectStatus>,
-    /// The namespaces of which a round is over.
-    asked: BTreeSet<String>,
+    /// Those whose daemons were asked once, if they have any.
+    asked: BTreeSet<Service>,
+}
+
+/// A container with introspect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Daemon {
+    container: &'static str,
+    at: At,
 }
 
 /// What is known of the daemons of all services.
@@ -88,7 +102,6 @@ struct Target {
     pod: String,
     node: String,
     endpoint: Endpoint,
-    may_listen_elsewhere: bool,
     client: Arc<HttpClient>,
 }
 
@@ -106,8 +119,27 @@ impl Introspect {
         }
     }
 
-    /// What the daemons of the service have said last. Before those of its namespace were asked it is what was said `before`:
-    /// who leads next takes nothing back. Where none is ever asked nothing is said.
+    /// Takes note of how the containers of a service are asked.
+    pub(crate) fn describe(&self, service: &Service, containers: &[Container]) {
+        let daemons = containers
+            .iter()
+            .filter_map(|one| Some(Daemon { container: one.name, at: one.introspect.clone()? }));
+        let daemons: Vec<_> = daemons.collect();
+        if !daemons.is_empty() {
+            self.known().described.insert(service.clone(), daemons);
+        }
+    }
+
+    /// Forgets a service that is gone, or is made of other pods than those.
+    pub(crate) fn forget(&self, service: &Service) {
+        let mut known = self.known();
+        known.described.remove(service);
+        known.services.remove(service);
+        known.asked.remove(service);
+    }
+
+    /// What the daemons of the service have said last. Before they were asked it is what was said `before`: who leads next
+    /// takes nothing back. Where none is ever asked nothing is said.
     #[must_use]
     pub fn of(
         &self,
@@ -116,7 +148,7 @@ impl Introspect {
     ) -> Option<IntrospectStatus> {
         self.interval?;
         let known = self.known();
-        let said = match known.asked.contains(&service.namespace) {
+        let said = match known.asked.contains(service) {
             true => known.services.get(service),
             false => before,
         };
@@ -137,7 +169,7 @@ impl Introspect {
         loop {
             tokio::select! {
                 _ = ticks.tick() => {
-                    for namespace in self.namespaces(cache) {
+                    for namespace in self.namespaces() {
                         if busy.insert(namespace.clone()) {
                             rounds.push(self.round(cache, namespace));
                         }
@@ -150,18 +182,15 @@ impl Introspect {
         }
     }
 
-    /// Those that have a component, and those of whose daemons something was said.
-    fn namespaces(&self, cache: &Cache) -> BTreeSet<String> {
-        let kinds = COMPONENTS.iter().map(|facts| Kind::Component(facts.kind));
-        let components = kinds.flat_map(|kind| cache.all(kind));
-        let known = self.known();
-        let known = known.services.keys().map(|service| service.namespace.clone());
-        components.filter_map(|one| one.namespace()).chain(known).collect()
+    /// Those that have a service with daemons.
+    fn namespaces(&self) -> BTreeSet<String> {
+        self.known().described.keys().map(|service| service.namespace.clone()).collect()
     }
 
     /// Asks each daemon of each pod of the namespace once, and says which namespace it was.
     async fn round(&self, cache: &Cache, namespace: String) -> String {
         let targets = self.targets(cache, &namespace);
+        let services = self.described_in(&namespace);
         let asked = futures::stream::iter(targets).map(|target| async move {
             let heard = target.ask().await;
             (target.service, heard)
@@ -173,30 +202,42 @@ impl Introspect {
         }
         let now =
             by_service.into_iter().filter_map(|(service, heard)| Some((service, summary(heard)?)));
-        self.replace(&namespace, now.collect());
+        self.replace(services, now.collect());
         namespace
     }
 
-    /// Notes what is known of a namespace now, and names the services of which it is something else than before.
-    fn replace(&self, namespace: &str, now: BTreeMap<Service, IntrospectStatus>) {
+    fn described_in(&self, namespace: &str) -> BTreeSet<Service> {
+        let known = self.known();
+        known.described.keys().filter(|service| service.namespace == namespace).cloned().collect()
+    }
+
+    /// Notes what is known of these services now, and names those of which it is something else than before. One that was
+    /// forgotten in the meantime stays so.
+    fn replace(&self, asked: BTreeSet<Service>, mut now: BTreeMap<Service, IntrospectStatus>) {
         let mut known = self.known();
-        known.asked.insert(namespace.to_owned());
-        let is_of_it = |service: &Service| service.namespace == namespace;
-        let before: BTreeMap<_, _> =
-            known.services.extract_if(.., |service, _| is_of_it(service)).collect();
-        let all: BTreeSet<&Service> = before.keys().chain(now.keys()).collect();
-        for service in all.into_iter().filter(|one| before.get(one) != now.get(one)) {
-            tracing::debug!(?service, status = ?now.get(service), "daemons say something else than before");
-            // An error means that the process ends.
-            let _ = self.changed.unbounded_send(service.clone());
+        for service in asked {
+            if !known.described.contains_key(&service) {
+                continue;
+            }
+            let status = now.remove(&service);
+            let is_first = known.asked.insert(service.clone());
+            if known.services.get(&service) != status.as_ref() || is_first {
+                tracing::debug!(?service, ?status, "daemons say something else than before");
+                // An error means that the process ends.
+                let _ = self.changed.unbounded_send(service.clone());
+            }
+            match status {
+                Some(status) => known.services.insert(service, status),
+                None => known.services.remove(&service),
+            };
         }
-        known.services.extend(now);
     }
 
     fn targets(&self, cache: &Cache, namespace: &str) -> Vec<Target> {
         let Some(client) = self.client(cache, namespace) else { return Vec::new() };
         let pods = cache.list(Kind::Pod, namespace);
-        pods.iter().flat_map(|pod| targets_of(cache, pod, &client)).collect()
+        let known = self.known();
+        pods.iter().flat_map(|pod| targets_of(cache, pod, &known.described, &client)).collect()
     }
 
     /// One that trusts the CAs of the namespace. None before they are published.
@@ -235,7 +276,12 @@ impl Introspect {
 }
 
 /// The daemons of a pod that run.
-fn targets_of(cache: &Cache, pod: &DynamicObject, client: &Arc<HttpClient>) -> Vec<Target> {
+fn targets_of(
+    cache: &Cache,
+    pod: &DynamicObject,
+    described: &BTreeMap<Service, Vec<Daemon>>,
+    client: &Arc<HttpClient>,
+) -> Vec<Target> {
     let Some((facts, name)) = owner(pod).filter(|(facts, name)| is_kept(cache, pod, facts, name))
     else {
         return Vec::new();
@@ -245,29 +291,27 @@ fn targets_of(cache: &Cache, pod: &DynamicObject, client: &Arc<HttpClient>) -> V
         return Vec::new();
     };
     let namespace = pod.namespace().unwrap_or_default();
-    let component = cache.get(Kind::Component(facts.kind), &namespace, name);
-    let Some(component) = component else { return Vec::new() };
-    let spec = component.data.get("spec").unwrap_or(&Value::Null);
-    // In a nested cluster the daemons are of the underlay's CA, if they have any.
-    if spec.pointer("/serviceConfiguration/nested").is_some_and(|nested| !nested.is_null()) {
-        return Vec::new();
-    }
-    let mine = DAEMONS.iter().filter(|one| one.kind == facts.kind && one.runs_in(pod));
-    let mine =
-        mine.flat_map(|daemon| daemon.ports_of(spec).into_iter().map(move |port| (daemon, port)));
-    mine.map(|(daemon, port)| Target {
-        service: Service { kind: facts.kind, namespace: namespace.clone(), name: name.to_owned() },
-        daemon: *daemon,
+    let service = Service { kind: facts.kind, namespace, name: name.to_owned() };
+    let daemons = described.get(&service).into_iter().flatten();
+    let running = daemons.filter(|daemon| runs(daemon.container, pod));
+    let each = running.flat_map(|daemon| daemon.at.ports.iter().map(move |port| (daemon, *port)));
+    each.map(|(daemon, port)| Target {
+        service: service.clone(),
+        daemon: daemon.clone(),
         pod: pod.name_any(),
         node: text(&pod.data, "/spec/nodeName").to_owned(),
         endpoint: Endpoint {
             address: SocketAddr::new(address, port),
-            is_plain: daemon.is_plain(spec),
+            is_plain: daemon.at.is_plain,
         },
-        may_listen_elsewhere: daemon.may_listen_elsewhere(spec),
         client: client.clone(),
     })
     .collect()
+}
+
+fn runs(container: &str, pod: &DynamicObject) -> bool {
+    let mut containers = list(&pod.data, "/status/containerStatuses");
+    containers.any(|one| text(one, "/name") == container && one.pointer("/state/running").is_some())
 }
 
 /// The component whose pod it is, by its labels.
@@ -298,14 +342,17 @@ impl Target {
         let said = match answered {
             Ok(process) => Said::Answered(process),
             Err(error) if error.is_timeout() => Said::Silent,
-            Err(error) if error.is_refused() && self.may_listen_elsewhere => Said::Unreadable(
-                "listens at the address of the vrouter alone (INTROSPECT_LISTEN_ALL)".to_owned(),
-            ),
+            Err(error) if error.is_refused() && self.daemon.at.may_listen_elsewhere => {
+                Said::Unreadable(
+                    "listens at the address of the vrouter alone (INTROSPECT_LISTEN_ALL)"
+                        .to_owned(),
+                )
+            }
             Err(error) if error.is_refused() => Said::Refused,
             Err(error) => Said::Unreadable(error_chain(&error)),
         };
-        let counts_bgp = self.daemon.container == "control" && is_answered;
-        let bgp = match counts_bgp {
+        let at = &self.daemon.at;
+        let bgp = match at.sessions == Counted::Bgp && is_answered {
             // What it does not say is left out, and asked for the next time.
             true => ask::bgp(&self.client, &self.endpoint).await.ok().flatten(),
             false => None,
@@ -314,8 +361,8 @@ impl Target {
             pod: self.pod.clone(),
             node: self.node.clone(),
             container: self.daemon.container,
-            has_backups: self.daemon.has_backups,
-            is_agent: self.daemon.kind == "Vrouter",
+            is_elected: at.is_elected,
+            is_agent: at.sessions == Counted::WithControlNodes,
             said,
             bgp,
         }

@@ -139,6 +139,7 @@ pub async fn reconcile(
         if let Some(simulated) = &ctx.simulated {
             simulated.forget(&uid);
         }
+        ctx.introspect.forget(&Service::of(component.facts(), &object));
         let instance = Instance { word: word(component.facts()), name: object.name_any() };
         let namespace = object.namespace().unwrap_or_default();
         ctx.metrics.certificates(&namespace, &instance.certificates(), None);
@@ -153,15 +154,15 @@ pub async fn reconcile(
             status::status(&fetched, Outcome::Invalid(&invalid), &now()),
             Ok(Action::await_change()),
         ),
-        Ok(Some(described)) => nested::pass(ctx, &fetched, &described).await,
+        Ok(Some(described)) => {
+            // Of pods of nested mode the CA is not this namespace's.
+            ctx.introspect.forget(&Service::of(component.facts(), &fetched.object));
+            nested::pass(ctx, &fetched, &described).await
+        }
         Ok(None) => pass(ctx, component, &fetched, &instance).await,
     };
     let before = status::before(&fetched);
-    let service = Service {
-        kind: component.facts().kind,
-        namespace: fetched.object.namespace().unwrap_or_default(),
-        name: instance.name.clone(),
-    };
+    let service = Service::of(component.facts(), &fetched.object);
     status.common.introspect = ctx.introspect.of(&service, before.common.introspect.as_ref());
     let (stored, status) = (json!(before), json!(status));
     let reported = ctx.reporter.report(resource, &fetched.object, &stored, status).await;
@@ -178,7 +179,12 @@ async fn pass(
     instance: &Instance,
 ) -> (Status, Result<Action, Error>) {
     let paused = names::paused(&fetched.object, fetched.manager.as_deref());
-    let mut valid = match (validate(component, fetched), &paused) {
+    let validated = validate(component, fetched);
+    if let Ok(valid) = &validated {
+        let service = Service::of(component.facts(), &fetched.object);
+        ctx.introspect.describe(&service, &valid.description.containers);
+    }
+    let mut valid = match (validated, &paused) {
         (Err(invalid), _) => {
             let status = status::status(fetched, Outcome::Invalid(&invalid), &now());
             return (status, Ok(Action::await_change()));

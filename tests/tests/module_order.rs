@@ -61,6 +61,7 @@ const PROGRAMS: [Program; 2] = [
             "components",
             "template",
             "build",
+            "introspect",
             "metrics",
             "report",
             "reconcile",

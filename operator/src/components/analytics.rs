@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::shared::around::{analytics_database, around, credentials, passwords};
 use super::shared::{logs, node_manager, port, provisioner};
 use crate::component::{
-    Check, ComponentKind, Container, Description, File, Given, ServicePort, SettingsError, Template,
+    Check, ComponentKind, Container, Description, File, Given, Introspect, ServicePort,
+    SettingsError, Template,
 };
 
 /// The kind Analytics.
@@ -79,6 +80,7 @@ fn containers(given: &Given<'_>, settings: &AnalyticsConfiguration) -> Vec<Conta
                 ("ANALYTICS_ALARM_ENABLE", has("AnalyticsAlarm")),
             ],
             check: Check::Port(api_introspect),
+            introspect: Introspect::at(api_introspect),
             readiness: Some(Check::Port(API)),
             requests: ("50m", "128Mi"),
             ..Container::default()
@@ -86,6 +88,7 @@ fn containers(given: &Given<'_>, settings: &AnalyticsConfiguration) -> Vec<Conta
         Container {
             name: "collector",
             check: Check::Port(collector_introspect),
+            introspect: Introspect::at(collector_introspect),
             // It makes its tables first, one collector after the other.
             starts_within: Some(900),
             readiness: Some(Check::Port(COLLECTOR)),

@@ -7,7 +7,8 @@ use serde_json::json;
 use super::shared::around::{KAFKA, around, credentials, passwords};
 use super::shared::{logs, node_manager, provisioner};
 use crate::component::{
-    Check, ComponentKind, Container, Description, File, Given, Password, SettingsError, Template,
+    Check, ComponentKind, Container, Description, File, Given, Introspect, Password, SettingsError,
+    Template,
 };
 
 /// The kind AnalyticsAlarm.
@@ -40,7 +41,10 @@ impl ComponentKind for AnalyticsAlarm {
         let own = [own("keystorePassword"), own("truststorePassword")];
         Ok(Description {
             containers: vec![
-                daemon("analytics-alarm-gen", ALARM, ("50m", "128Mi")),
+                Container {
+                    introspect: Introspect::at(ALARM),
+                    ..daemon("analytics-alarm-gen", ALARM, ("50m", "128Mi"))
+                },
                 daemon("kafka", KAFKA, ("100m", "512Mi")),
                 node_manager::container(NODE_TYPE, NODE_MANAGER),
                 provisioner::container(NODE_TYPE),

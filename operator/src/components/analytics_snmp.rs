@@ -6,7 +6,7 @@ use serde_json::json;
 use super::shared::around::{around, credentials, passwords};
 use super::shared::{logs, node_manager, provisioner};
 use crate::component::{
-    Check, ComponentKind, Container, Description, File, Given, SettingsError, Template,
+    Check, ComponentKind, Container, Description, File, Given, Introspect, SettingsError, Template,
 };
 
 /// The kind AnalyticsSnmp.
@@ -39,6 +39,7 @@ impl ComponentKind for AnalyticsSnmp {
             name,
             env: vec![("NODE_TYPE", NODE_TYPE.to_owned())],
             check: Check::Port(port),
+            introspect: Introspect::at(port),
             requests: ("50m", "128Mi"),
             ..Container::default()
         };

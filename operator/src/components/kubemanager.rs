@@ -12,7 +12,8 @@ use self::cluster::{api_servers, known, token_file};
 use super::shared::around::{around, credentials, passwords};
 use super::shared::{logs, port};
 use crate::component::{
-    Check, ComponentKind, Container, Description, File, Given, Nested, SettingsError, Template,
+    Check, ComponentKind, Container, Description, File, Given, Introspect, Nested, SettingsError,
+    Template,
 };
 
 /// The kind Kubemanager.
@@ -21,6 +22,7 @@ pub(super) struct Kubemanager;
 const IP_FABRIC_SUBNETS: &str = "10.64.0.0/12";
 /// Not asked: there is a token, so it asks by TLS.
 const PLAIN_PORT: u16 = 8080;
+const INTROSPECT: u16 = component::row("Kubemanager").fixed_port("kubemanager");
 const CHECK: &str = "bash /etc/contrailconfigmaps/check-kubemanager.sh";
 
 impl ComponentKind for Kubemanager {
@@ -54,6 +56,7 @@ impl ComponentKind for Kubemanager {
             containers: vec![Container {
                 name: "kubemanager",
                 check: Check::Command(CHECK.to_owned()),
+                introspect: Introspect::of_elected(INTROSPECT),
                 requests: ("50m", "192Mi"),
                 ..Container::default()
             }],

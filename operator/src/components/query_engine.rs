@@ -5,7 +5,8 @@ use serde_json::json;
 
 use super::shared::around::{analytics_database, around};
 use crate::component::{
-    Check, ComponentKind, Container, Description, File, Given, SettingsError, Template, Volume,
+    Check, ComponentKind, Container, Description, File, Given, Introspect, SettingsError, Template,
+    Volume,
 };
 
 /// The kind QueryEngine.
@@ -32,6 +33,7 @@ impl ComponentKind for QueryEngine {
             containers: vec![Container {
                 name: "queryengine",
                 check: Check::Port(PORT),
+                introspect: Introspect::at(PORT),
                 requests: ("50m", "128Mi"),
                 // For dumps of its own memory.
                 capabilities: &["SYS_PTRACE"],

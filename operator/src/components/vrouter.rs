@@ -1,5 +1,6 @@
 //! Vrouter: the data plane of a group of nodes. Its image makes the agent's configuration, of parameters and of its node.
 
+mod introspect;
 mod node;
 mod parameters;
 mod profile;
@@ -12,8 +13,8 @@ use serde_json::json;
 use super::shared::around::{around, credentials, passwords};
 use super::shared::{node_manager, provisioner};
 use crate::component::{
-    Check, ComponentKind, Container, Description, File, Given, Password, Quorum, SettingsError,
-    Template,
+    Check, ComponentKind, Container, Description, File, Given, Introspect, Password, Quorum,
+    SettingsError, Template,
 };
 use crate::kind::{Profiles, Workload};
 
@@ -21,7 +22,6 @@ use crate::kind::{Profiles, Workload};
 pub(super) struct Vrouter;
 
 const NODE_TYPE: &str = "vrouter";
-const INTROSPECT: u16 = 8085;
 const NODE_MANAGER: u16 = component::row("Vrouter").fixed_port("nodemanager");
 
 impl ComponentKind for Vrouter {
@@ -70,7 +70,7 @@ impl ComponentKind for Vrouter {
         let own = credentials(given).into_iter().filter(|one| one.folder != "rabbitmq").collect();
         Ok(Description {
             init_containers: node::init_containers(given, &settings),
-            containers: containers(&settings, variables.get("VROUTER_AGENT_INTROSPECT_PORT")),
+            containers: containers(&settings, introspect::introspect(&settings, &variables)),
             files: files(),
             values: json!({
                 "settings": parameters::parameters(&settings),
@@ -110,8 +110,7 @@ fn env(settings: &VrouterConfiguration) -> Vec<(&'static str, String)> {
     env
 }
 
-fn containers(settings: &VrouterConfiguration, introspect: Option<&String>) -> Vec<Container> {
-    let introspect = introspect.and_then(|port| port.parse().ok()).unwrap_or(INTROSPECT);
+fn containers(settings: &VrouterConfiguration, introspect: Introspect) -> Vec<Container> {
     let agent = Container {
         name: "vrouteragent",
         env: settings::of_interface(settings),
@@ -119,7 +118,8 @@ fn containers(settings: &VrouterConfiguration, introspect: Option<&String>) -> V
         // The kubelet would run what is run before it ends, too, when it starts it again: the node would lose its
         // network for an agent that is slow. So nothing but the agent's own end starts it again.
         check: Check::Nothing,
-        readiness: Some(Check::Port(introspect)),
+        readiness: introspect.ports.first().map(|port| Check::Port(*port)),
+        introspect: Some(introspect),
         requests: ("100m", "256Mi"),
         huge_pages: settings::huge_pages(settings),
         is_privileged: true,

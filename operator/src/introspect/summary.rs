@@ -30,7 +30,7 @@ pub(super) struct Heard {
     pub(super) pod: String,
     pub(super) node: String,
     pub(super) container: &'static str,
-    pub(super) has_backups: bool,
+    pub(super) is_elected: bool,
     pub(super) is_agent: bool,
     pub(super) said: Said,
     pub(super) bgp: Option<Sessions>,
@@ -43,10 +43,10 @@ impl Heard {
             Said::Answered(process) if process.is_functional => (DaemonWord::Active, String::new()),
             Said::Answered(process) => (DaemonWord::Initializing, process.description.clone()),
             Said::Silent => (DaemonWord::Timeout, "does not answer".to_owned()),
-            Said::Refused if self.has_backups && answering.contains(self.container) => {
+            Said::Refused if self.is_elected && answering.contains(self.container) => {
                 (DaemonWord::Backup, String::new())
             }
-            Said::Refused if self.has_backups => (
+            Said::Refused if self.is_elected => (
                 DaemonWord::Initializing,
                 "waits to be elected, and no other of its kind works".to_owned(),
             ),
@@ -152,7 +152,7 @@ mod tests {
             pod: format!("{container}-{node}"),
             node: node.to_owned(),
             container,
-            has_backups: container == "schematransformer",
+            is_elected: container == "schematransformer",
             is_agent: container == "vrouteragent",
             said,
             bgp: None,

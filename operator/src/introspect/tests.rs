@@ -7,7 +7,7 @@ use std::time::Duration as StdDuration;
 use futures::FutureExt as _;
 use opensdn_crds::status::{DaemonWord, SessionCounts};
 use opensdn_pki::{Authorities, CaProfile, Identity, KeyKind, LeafProfile, Usage, crypto_provider};
-use serde_json::json;
+use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -106,21 +106,14 @@ fn put(cache: &Cache, kind: Kind, object: Value) {
     cache.put(kind, serde_json::from_value(object).unwrap());
 }
 
-/// A cluster with one group of vrouters whose agents listen on that port, and the CAs of its namespace.
-fn cluster(authorities: &Authorities, port: u16) -> Cache {
+/// A cluster with one group of vrouters, and the CAs of its namespace.
+fn cluster(authorities: &Authorities) -> Cache {
     let cache = Cache::default();
     put(
         &cache,
         Kind::ConfigMap,
         json!({"metadata": {"name": TRUST, "namespace": "tf", "resourceVersion": "1"},
             "data": {TRUST_KEY: authorities.bundle()}}),
-    );
-    let variables = json!({"VROUTER_AGENT_INTROSPECT_PORT": port.to_string()});
-    put(
-        &cache,
-        Kind::Component("Vrouter"),
-        json!({"metadata": {"name": "v1", "namespace": "tf", "resourceVersion": "1"},
-            "spec": {"serviceConfiguration": {"envVariablesConfig": variables}}}),
     );
     put(
         &cache,
@@ -139,6 +132,18 @@ fn pod(node: &str, address: &str) -> Value {
         "status": {"podIP": address, "containerStatuses": [{"name": "vrouteragent", "state": {"running": {}}}]}})
 }
 
+/// One to which that service is described: its agents listen on that port.
+fn asking(service: &Service, port: u16) -> Introspect {
+    let introspect = Introspect::new(Some(StdDuration::from_millis(10)));
+    introspect.describe(service, &agent(port));
+    introspect
+}
+
+fn agent(port: u16) -> [Container; 1] {
+    let introspect = At { ports: vec![port], sessions: Counted::WithControlNodes, ..At::default() };
+    [Container { name: "vrouteragent", introspect: Some(introspect), ..Container::default() }]
+}
+
 fn group() -> Service {
     Service { kind: "Vrouter", namespace: "tf".to_owned(), name: "v1".to_owned() }
 }
@@ -152,11 +157,11 @@ async fn a_round_says_of_each_daemon_whether_it_works_and_why_not() {
     daemon(&ours, "127.0.77.3", port, Behaviour::Hangs).await;
     daemon(&others, "127.0.77.4", port, page("Functional", "Up", "")).await;
     daemon(&ours, "127.0.77.6", port, Behaviour::Drips).await;
-    let cache = cluster(&ours, port);
+    let cache = cluster(&ours);
     for (node, address) in [("w1", 1), ("w2", 2), ("w3", 3), ("w4", 4), ("w5", 5), ("w6", 6)] {
         put(&cache, Kind::Pod, pod(node, &format!("127.0.77.{address}")));
     }
-    let introspect = Introspect::new(Some(StdDuration::from_secs(1)));
+    let introspect = asking(&group(), port);
     let mut changes = introspect.changes().unwrap();
     let stored = IntrospectStatus { daemons: Some(7), ..IntrospectStatus::default() };
     assert_eq!(introspect.of(&group(), Some(&stored)), Some(stored), "nothing is taken back yet");
@@ -218,13 +223,9 @@ async fn a_daemon_that_drips_keeps_no_other_namespace_waiting() {
     let ours = authorities();
     let port = daemon(&ours, "127.0.76.1", 0, Behaviour::Hangs).await;
     daemon(&ours, "127.0.76.2", port, page("Functional", "Up", "")).await;
-    let cache = cluster(&ours, port);
+    let cache = cluster(&ours);
     put(&cache, Kind::Pod, pod("w1", "127.0.76.1"));
-    for (kind, name) in [
-        (Kind::ConfigMap, TRUST),
-        (Kind::Component("Vrouter"), "v1"),
-        (Kind::DaemonSet, "v1-vrouter-daemonset"),
-    ] {
+    for (kind, name) in [(Kind::ConfigMap, TRUST), (Kind::DaemonSet, "v1-vrouter-daemonset")] {
         let mut other = (*cache.get(kind, "tf", name).unwrap()).clone();
         other.metadata.namespace = Some("other".to_owned());
         cache.put(kind, other);
@@ -232,7 +233,8 @@ async fn a_daemon_that_drips_keeps_no_other_namespace_waiting() {
     let mut second = pod("w2", "127.0.76.2");
     second["metadata"]["namespace"] = json!("other");
     put(&cache, Kind::Pod, second);
-    let introspect = Introspect::new(Some(StdDuration::from_millis(10)));
+    let introspect = asking(&group(), port);
+    introspect.describe(&Service { namespace: "other".to_owned(), ..group() }, &agent(port));
     let mut changes = introspect.changes().unwrap();
     let first = tokio::select! {
         () = introspect.run(&cache) => None,
@@ -254,11 +256,11 @@ fn who_asks_no_daemon_says_nothing_of_any() {
 #[test]
 fn of_whom_nothing_can_be_asked_nothing_is_said() {
     let ours = authorities();
-    let introspect = Introspect::new(Some(StdDuration::from_secs(1)));
+    let introspect = asking(&group(), 1);
     let number = |cache: &Cache| {
         introspect.targets(cache, "tf").len() + introspect.targets(cache, "other").len()
     };
-    let cache = cluster(&ours, 1);
+    let cache = cluster(&ours);
     put(&cache, Kind::Pod, pod("w1", "127.0.0.1"));
     assert_eq!(number(&cache), 1);
     let changed: BTreeMap<&str, fn(&mut Value)> = BTreeMap::from([
@@ -280,10 +282,12 @@ fn of_whom_nothing_can_be_asked_nothing_is_said() {
         }),
     ]);
     for (why, change) in changed {
-        let cache = cluster(&ours, 1);
+        let cache = cluster(&ours);
         let mut pod = pod("w1", "127.0.0.1");
         change(&mut pod);
         put(&cache, Kind::Pod, pod);
         assert_eq!(number(&cache), 0, "{why}");
     }
+    introspect.forget(&group());
+    assert_eq!(number(&cache), 0, "nobody describes it any more");
 }

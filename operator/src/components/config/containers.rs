@@ -4,7 +4,7 @@ use opensdn_crds::config::ConfigConfiguration;
 
 use super::super::shared::{node_manager, port, provisioner};
 use super::{LinkLocal, NODE_TYPE, ROW};
-use crate::component::{Check, Container, Mount};
+use crate::component::{Check, Container, Introspect, Mount};
 
 const NODE_MANAGER: u16 = ROW.fixed_port("nodemanager");
 /// Each has a file for each pod, and all files are in one ConfigMap, which cannot have more than a mebibyte.
@@ -80,11 +80,16 @@ pub(super) fn containers(settings: &ConfigConfiguration, ports: &Ports) -> Vec<C
     vec![
         Container {
             env: workers.into_iter().collect(),
+            introspect: Some(Introspect {
+                ports: ports.workers.iter().map(|worker| worker.introspect).collect(),
+                ..Introspect::default()
+            }),
             ..daemon("api", Check::Port(ports.api), "256Mi")
         },
         Container {
             mounts: shared(),
             capabilities: &["SYS_PTRACE", "KILL"],
+            introspect: Introspect::of_elected(ports.device_manager),
             // It kills what has its whole name in its command line.
             ..daemon("devicemanager", runs("[/]contrail-device-m[a]nager"), "256Mi")
         },
@@ -97,8 +102,14 @@ pub(super) fn containers(settings: &ConfigConfiguration, ports: &Ports) -> Vec<C
                 "16Mi",
             )
         },
-        daemon("schematransformer", runs("[/]contrail-schema"), "128Mi"),
-        daemon("servicemonitor", runs("[/]contrail-svc-monitor"), "128Mi"),
+        Container {
+            introspect: Introspect::of_elected(ports.schema),
+            ..daemon("schematransformer", runs("[/]contrail-schema"), "128Mi")
+        },
+        Container {
+            introspect: Introspect::of_elected(ports.service_monitor),
+            ..daemon("servicemonitor", runs("[/]contrail-svc-monitor"), "128Mi")
+        },
         node_manager::container(NODE_TYPE, NODE_MANAGER),
         provisioner(settings),
     ]

@@ -4,7 +4,7 @@ use opensdn_crds::control::ControlConfiguration;
 
 use super::super::shared::{node_manager, provisioner};
 use super::{ASN, DIRECTORY, DNS, DNS_INTROSPECT, INTROSPECT, NODE_MANAGER, NODE_TYPE};
-use crate::component::{Check, Container, Mount};
+use crate::component::{Check, Container, Introspect, Mount, Sessions};
 
 pub(super) fn containers(settings: &ControlConfiguration) -> Vec<Container> {
     let folders = || {
@@ -19,6 +19,11 @@ pub(super) fn containers(settings: &ControlConfiguration) -> Vec<Container> {
         Container {
             name: "control",
             check: Check::Port(INTROSPECT),
+            introspect: Some(Introspect {
+                ports: vec![INTROSPECT],
+                sessions: Sessions::Bgp,
+                ..Introspect::default()
+            }),
             capabilities: &["SYS_PTRACE"],
             requests: ("100m", "256Mi"),
             ..Container::default()
