@@ -11,6 +11,7 @@ use opensdn_testing::eventually::eventually;
 use opensdn_testing::kubectl::{self, Said};
 use opensdn_testing::sandbox::KubectlError;
 use opensdn_testing::shared::Shared;
+use opensdn_testing::written_cluster;
 use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
@@ -420,13 +421,18 @@ async fn an_address_has_one_holder_and_is_free_again_after_it() -> Outcome {
 
 /// A Manager whose vrouters run on the nodes with these labels.
 fn manager_on(name: &str, labels: Value) -> Value {
-    let mut group = vrouter("vrouter1", json!({}));
-    group["spec"]["commonConfiguration"] = json!({"nodeSelector": labels});
-    json!({
-        "apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
-        "metadata": {"name": name},
-        "spec": {"services": {"vrouters": [{"metadata": {"name": "vrouter1"}, "spec": group["spec"]}]}},
-    })
+    let mut manager = written_cluster::manager(&[
+        "Cassandra",
+        "Config",
+        "Control",
+        "Rabbitmq",
+        "Vrouter",
+        "Zookeeper",
+    ]);
+    manager["metadata"]["name"] = json!(name);
+    manager["spec"]["services"]["vrouters"][0]["spec"]["commonConfiguration"] =
+        json!({"nodeSelector": labels});
+    manager
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -465,6 +471,9 @@ async fn of_two_managers_that_want_the_same_nodes_at_once_one_is_stored() -> Out
     create(loser, manager_on("elsewhere", elsewhere)).await?.success();
 
     // What is deleted gives its nodes back.
+    let confirmed = "opensdn.io/confirm-loss=Manager/one";
+    let annotate = ["annotate", "-n", winner, "managers.tf.tungsten.io", "one", confirmed];
+    kubectl::kubectl(&world.cluster, &annotate).await?.success();
     kubectl::kubectl(&world.cluster, &["delete", "manager", "one", "-n", winner]).await?.success();
     let is_free =
         async || create(loser, manager_on("again", rack.clone())).await.is_ok_and(|said| said.ok);

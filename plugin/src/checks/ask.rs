@@ -14,6 +14,7 @@ use super::planned::Planned;
 use super::rights::{self, Right};
 use super::world::{Registries, World};
 use crate::exit::Failure;
+use crate::install::tf_operator::has_rights;
 use crate::snapshot::ask::Asker;
 use crate::snapshot::places::Places;
 use crate::snapshot::{Read, name, text};
@@ -117,6 +118,20 @@ async fn lists(asker: &Asker, world: &mut World) {
     };
 }
 
+/// Deployments of that name whose accounts have rights in the whole cluster; all of that name, where that may not be read.
+async fn tf_operators(asker: &Asker) -> Read<Vec<Value>> {
+    let called_so = "/apis/apps/v1/deployments?fieldSelector=metadata.name%3Dtf-operator";
+    let mut found = asker.list(called_so).await;
+    if let Read::Known(deployments) = &mut found
+        && !deployments.is_empty()
+        && let Read::Known(bindings) =
+            asker.list("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings").await
+    {
+        deployments.retain(|deployment| has_rights(deployment, &bindings));
+    }
+    found
+}
+
 async fn objects(asker: &Asker, world: &mut World) {
     world.groups = asker.get("/apis").await;
     world.kubernetes = asker.get("/api/v1/namespaces/default/services/kubernetes").await;
@@ -124,8 +139,7 @@ async fn objects(asker: &Asker, world: &mut World) {
     world.kubeadm = within(asker.get(kubeadm).await, "ClusterConfiguration");
     let openshift = "/api/v1/namespaces/kube-system/configmaps/cluster-config-v1";
     world.openshift = within(asker.get(openshift).await, "install-config");
-    let upstream = "/apis/apps/v1/deployments?fieldSelector=metadata.name%3Dtf-operator";
-    world.tf_operators = asker.list(upstream).await;
+    world.tf_operators = tf_operators(asker).await;
     world.profiles = asker.list("/apis/opensdn.io/v1alpha1/vrouterprofiles").await;
     world.policies = asker.list("/apis/opensdn.io/v1alpha1/admissionpolicies").await;
     let crds = opensdn_crds::all().into_iter().filter_map(|crd| crd.metadata.name).map(|name| {

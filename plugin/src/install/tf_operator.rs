@@ -1,8 +1,6 @@
 //! The tf-operators of a cluster: which Deployments are one, and whether one runs. A name alone says nothing: whoever has a
 //! namespace may give a Deployment that name. What it needs in the whole cluster only an administrator can have granted.
 
-use std::collections::BTreeSet;
-
 use kube::api::{ApiResource, GroupVersionKind};
 use serde_json::Value;
 
@@ -49,20 +47,22 @@ pub(crate) async fn running(requests: &Requests) -> Result<Vec<TfOperator>, Fail
         return Ok(Vec::new());
     }
     let bindings = requests.list(&resource(RBAC, "ClusterRoleBinding"), None, "").await?;
-    let accounts = accounts(&bindings);
     let mut found = Vec::new();
-    for deployment in called_so.into_iter().filter(|one| accounts.contains(&account(one))) {
+    for deployment in called_so.into_iter().filter(|one| has_rights(one, &bindings)) {
         let operator = look(requests, deployment).await?;
         found.extend(Some(operator).filter(TfOperator::runs));
     }
     Ok(found)
 }
 
-/// The accounts, by namespace and name, with rights in the whole cluster.
-fn accounts(bindings: &[Value]) -> BTreeSet<(&str, &str)> {
-    let subjects = bindings.iter().flat_map(|binding| list(binding, "/subjects"));
-    let accounts = subjects.filter(|subject| text(subject, "/kind") == "ServiceAccount");
-    accounts.map(|subject| (text(subject, "/namespace"), text(subject, "/name"))).collect()
+/// Whether the account of the Deployment has rights in the whole cluster, by these ClusterRoleBindings.
+pub(crate) fn has_rights(deployment: &Value, bindings: &[Value]) -> bool {
+    let (namespace, name) = account(deployment);
+    let mut subjects = bindings.iter().flat_map(|binding| list(binding, "/subjects"));
+    subjects.any(|subject| {
+        text(subject, "/kind") == "ServiceAccount"
+            && (text(subject, "/namespace"), text(subject, "/name")) == (namespace, name)
+    })
 }
 
 fn account(deployment: &Value) -> (&str, &str) {
@@ -151,16 +151,15 @@ mod tests {
             {"kind": "ServiceAccount", "namespace": "tf", "name": "tf-operator"},
             {"kind": "User", "namespace": "own", "name": "tf-operator"}]});
         let bindings = [binding, json!({})];
-        let accounts = accounts(&bindings);
         let deployment = |namespace: &str, account: Value| {
             json!({"metadata": {"name": "tf-operator", "namespace": namespace},
                 "spec": {"template": {"spec": {"serviceAccountName": account}}}})
         };
-        assert!(accounts.contains(&account(&deployment("tf", json!("tf-operator")))));
+        assert!(has_rights(&deployment("tf", json!("tf-operator")), &bindings));
         for (namespace, named) in
             [("own", json!("tf-operator")), ("tf", json!("other")), ("tf", Value::Null)]
         {
-            assert!(!accounts.contains(&account(&deployment(namespace, named))));
+            assert!(!has_rights(&deployment(namespace, named), &bindings));
         }
     }
 

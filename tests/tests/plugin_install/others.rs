@@ -312,7 +312,8 @@ async fn what_tf_operator_runs_is_taken_over_with_adopt_and_no_pod_of_it_restart
         .await?
         .success();
     plugin.run("install --yes --wait=false").await?.ended(5).with(&["tf-operator runs"]);
-    plugin.run("check --only K005").await?.ended(1).with(&["tf-operator runs"]);
+    let checked = plugin.run("check --only K005").await?.ended(1);
+    assert!(checked.out.contains("tf-operator runs (tf/tf-operator)"), "{}", checked.out);
     Ok(())
 }
 
