@@ -21,6 +21,7 @@ use opensdn_runtime::shutdown::{Drain, Phase};
 use opensdn_runtime::watch::{Event, WatchSpec, watch};
 use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
+use tokio::task::JoinSet;
 
 use crate::cache::{Cache, Feed, label_selector};
 use crate::cloud::{self, Clouds};
@@ -364,14 +365,16 @@ impl Controllers {
             .iter()
             .map(|controller| controller.run(shared.clone(), drain.clone(), concurrency));
         let running = futures::future::join_all(running);
-        let ctx = &shared.ctx;
+        // In a task of its own: what daemons write is read and decrypted beside the passes. It ends with this.
+        let mut asking = JoinSet::new();
+        let asked = shared.clone();
+        asking.spawn(async move { asked.ctx.introspect.run(&asked.ctx.cache).await });
         self.enqueue_all("");
         tokio::select! {
             _ = running => {}
             () = self.follow_clouds(&shared.clouds) => {}
             () = self.follow_upgrades(&shared.upgrades) => {}
-            () = ctx.introspect.run(&ctx.cache) => {}
-            () = self.follow_daemons(&ctx.introspect) => {}
+            () = self.follow_daemons(&shared.ctx.introspect) => {}
         }
     }
 

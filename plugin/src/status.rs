@@ -19,6 +19,7 @@ mod surroundings;
 #[cfg(test)]
 mod tests;
 mod text;
+mod tf_operator;
 pub(crate) mod world;
 
 use report::{Counts, Manager, NotRead, State, StatusReport, Word};

@@ -14,6 +14,8 @@ use crate::snapshot::places::Places;
 
 /// Lists for objects of components, besides the seven that are always asked for, and that of inventories: twelve together.
 const MOST_KINDS: usize = 4;
+/// Namespaces in which upstream's operator is looked for.
+const MOST_NAMESPACES: usize = 3;
 const TF: &str = "/apis/tf.tungsten.io/v1alpha1";
 
 /// Which part of the cluster is asked about.
@@ -128,8 +130,27 @@ pub(crate) async fn world(asker: &Asker, scope: &Scope) -> World {
     };
     let (kinds, rest) = kinds(&world, scope.kind);
     world.not_listed = rest;
-    world.alone = objects_of_kinds(asker, scope, kinds).await;
+    let alone = objects_of_kinds(asker, scope, kinds);
+    let (alone, tf_operator) = tokio::join!(alone, tf_operator(asker, &world));
+    (world.alone, world.tf_operator) = (alone, tf_operator);
     world
+}
+
+/// Upstream's operator, which runs beside its Managers.
+async fn tf_operator(asker: &Asker, world: &World) -> Read<serde_json::Value> {
+    let namespaces: BTreeSet<&str> =
+        world.managers.items().iter().map(crate::snapshot::namespace).collect();
+    for namespace in namespaces.into_iter().take(MOST_NAMESPACES) {
+        let path = format!(
+            "/apis/apps/v1/namespaces/{namespace}/deployments/{}",
+            super::tf_operator::NAME
+        );
+        let found = asker.get(&path).await;
+        if found.known().is_some() {
+            return found;
+        }
+    }
+    Read::Absent
 }
 
 /// Those of a list that are in one of the namespaces.

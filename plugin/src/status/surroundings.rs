@@ -11,6 +11,7 @@ use opensdn_upgrade::images;
 use serde_json::Value;
 
 use super::report::{Counts, Part, Word, is_current};
+use super::tf_operator;
 use super::world::World;
 use crate::snapshot::{
     Read, age, condition, condition_is, list, name, number, text, time, waits_for_network,
@@ -107,7 +108,7 @@ pub(super) fn parts(world: &World, now: Timestamp) -> Vec<Part> {
     let webhook = webhook(world, now);
     let configuration = program("webhook configuration", &world.configuration);
     let policies = policies(&world.policies, &webhook);
-    let parts = [operator(world, now), Some(webhook)];
+    let parts = [operator(world, now), tf_operator::part(world), Some(webhook)];
     // Where there is no webhook there is nothing to configure.
     let configuration =
         Some(configuration).filter(|one| one.state.is_some_and(|state| state != Word::Unknown));
@@ -131,7 +132,7 @@ fn unknown(name: &str) -> Part {
     Part { state: Some(Word::Unknown), message: "may not be read".to_owned(), ..empty(name) }
 }
 
-fn program(name: &str, deployment: &Read<Value>) -> Part {
+pub(super) fn program(name: &str, deployment: &Read<Value>) -> Part {
     let deployment = match deployment {
         Read::Known(deployment) => deployment,
         Read::Absent => return Part { message: "not installed".to_owned(), ..empty(name) },

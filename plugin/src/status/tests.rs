@@ -10,6 +10,7 @@ use crate::snapshot::Read;
 use crate::ui::Layout;
 
 mod introspect;
+mod tf_operator;
 
 const NOW: &str = "2026-11-24T12:00:00Z";
 const EARLIER: &str = "2026-11-24T11:56:00Z";

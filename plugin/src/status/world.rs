@@ -28,6 +28,8 @@ pub(crate) struct World {
     pub(crate) secrets: Read<Vec<Value>>,
     /// The operator's Deployment.
     pub(crate) operator: Read<Value>,
+    /// Upstream's, in the namespace of a Manager.
+    pub(crate) tf_operator: Read<Value>,
     /// The Lease of the operator that acts.
     pub(crate) lease: Read<Value>,
     /// The webhook's Deployment.
