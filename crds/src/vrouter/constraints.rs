@@ -64,7 +64,7 @@ fn numbers(schema: &mut Schema) {
 
 fn environment(schema: &mut Schema) {
     let _ = Fields::of(schema)
-        .map("envVariablesConfig", 128, TEXT)
+        .map("envVariablesConfig", 512, TEXT)
         .field(
             "OSDN1810",
             "envVariablesConfig",
