@@ -467,7 +467,8 @@ async fn of_two_managers_that_want_the_same_nodes_at_once_one_is_stored() -> Out
         })
     };
     eventually("a selector within the other is refused", is_refused).await;
-    let elsewhere = json!({"example.org/rack-of": loser, "example.org/row": "1"});
+    let elsewhere = format!("not-of-{}", world.namespace);
+    let elsewhere = json!({"example.org/rack-of": elsewhere, "example.org/row": "1"});
     create(loser, manager_on("elsewhere", elsewhere)).await?.success();
 
     // What is deleted gives its nodes back.
