@@ -11,6 +11,8 @@ use serde_json::{Map, Value, json};
 
 /// The longest string that a rule reads, unless a shorter limit is natural.
 pub(crate) const TEXT: u64 = 1024;
+/// The longest value of a variable of the environment: a list of all nodes of a large cluster fits.
+pub(crate) const VARIABLE: u64 = 8192;
 /// The longest host name.
 pub(crate) const HOST: u64 = 253;
 

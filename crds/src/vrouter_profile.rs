@@ -175,7 +175,7 @@ fn constraints(schema: &mut schemars::Schema) {
             "give at least one of kernel, dpdk, sriov and moreConfig (kernel: {} has no settings)",
         )
         .map("nodeSelector", 64, 63)
-        .map("moreConfig", 512, crate::schema::TEXT)
+        .map("moreConfig", 512, crate::schema::VARIABLE)
         .field(
             "",
             "moreConfig",

@@ -3,7 +3,7 @@
 
 use schemars::Schema;
 
-use crate::schema::{Fields, HOST, TEXT};
+use crate::schema::{Fields, HOST, TEXT, VARIABLE};
 
 /// CEL for DPDK or SR-IOV by our own fields.
 const OWN_DATA_PLANE: &str =
@@ -64,7 +64,7 @@ fn numbers(schema: &mut Schema) {
 
 fn environment(schema: &mut Schema) {
     let _ = Fields::of(schema)
-        .map("envVariablesConfig", 512, TEXT)
+        .map("envVariablesConfig", 512, VARIABLE)
         .field(
             "OSDN1810",
             "envVariablesConfig",
@@ -81,23 +81,6 @@ fn environment(schema: &mut Schema) {
 
 fn data_plane(schema: &mut Schema) {
     const VARIABLES: &str = "has(self.envVariablesConfig)";
-    // How the container's script splits both (tf-container-builder,
-    // containers/vrouter/base/agent-functions.sh:831-838).
-    let words = |text: &str| {
-        let spaces = "replace(',', ' ').replace('\\t', ' ').replace('\\n', ' ')";
-        format!("{text}.{spaces}.split(' ').filter(word, word != '').size()")
-    };
-    let variable = |name: &str| format!("self.envVariablesConfig['{name}']");
-    let interfaces = format!(
-        "({VARIABLES} && 'SRIOV_PHYSICAL_INTERFACE' in self.envVariablesConfig ? {} : \
-         (has(self.sriovPhysicalInterface) ? {} : 0))",
-        words(&variable("SRIOV_PHYSICAL_INTERFACE")),
-        words("self.sriovPhysicalInterface")
-    );
-    let functions = format!(
-        "({VARIABLES} && 'SRIOV_VF' in self.envVariablesConfig ? {} : 0)",
-        words(&variable("SRIOV_VF"))
-    );
     let _ = Fields::of(schema)
         .longest(&["agentMode", "sriovVf"], HOST)
         .longest(&["sriovPhysicalInterface", "sriovPhysicalNetwork"], TEXT)
@@ -110,12 +93,5 @@ fn data_plane(schema: &mut Schema) {
             ),
             "AGENT_MODE dpdk alone starts no DPDK process: set dpdk, or profiles with a \
              VrouterProfile for DPDK",
-        )
-        .rule_at(
-            "sriovPhysicalInterface",
-            "OSDN1815",
-            &format!("{OWN_DATA_PLANE} || {interfaces} == {functions}"),
-            "sriovPhysicalInterface needs the number of virtual functions of each interface: set \
-             SRIOV_VF in envVariablesConfig to as many numbers, separated by commas, or use sriov",
         );
 }

@@ -248,15 +248,6 @@ const REASONS: &[Reason] = &[
         "set dpdk, or profiles with a VrouterProfile for DPDK",
     ),
     reason(
-        "OSDN1815",
-        "the settings of SR-IOV do not fit together",
-        "The script of the agent takes the number of virtual functions of each interface \
-         from SRIOV_VF, and ends with an error where there are not as many numbers as \
-         interfaces. sriovVf does not reach it.",
-        "set SRIOV_VF in envVariablesConfig to one number for each interface, separated by \
-         commas",
-    ),
-    reason(
         "OSDN1901",
         "no signer signs the certificates",
         "A signer's name of Kubernetes has a domain and a slash. With any other word the requests \

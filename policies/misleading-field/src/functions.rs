@@ -1,7 +1,7 @@
 //! Virtual functions of SR-IOV: numbers that are none, and networks that do not go with the interfaces.
 //!
-//! How many numbers a Vrouter has is judged by its schema. What several profiles make together is not seen here: of each
-//! only what it says itself is judged, and of a Vrouter with profiles nothing.
+//! What several profiles make together is not seen here: of each only what it says itself is judged, and of a Vrouter with
+//! profiles nothing.
 
 use std::collections::BTreeMap;
 
@@ -28,6 +28,7 @@ pub(crate) const FUNCTIONS: Message = Message {
 const INTERFACES: &str = "SRIOV_PHYSICAL_INTERFACE";
 const NETWORKS: &str = "SRIOV_PHYSICAL_NETWORK";
 const NUMBERS: &str = "SRIOV_VF";
+const FIELD: &str = "sriovPhysicalInterface";
 
 pub(crate) fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
     let given = &component.spec.service_configuration;
@@ -39,7 +40,8 @@ pub(crate) fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) 
         let at = component.setting("/envVariablesConfig").key(NUMBERS);
         judge_numbers(&title, numbers, at, verdict);
     }
-    let interfaces = Given::of(component, "sriovPhysicalInterface", INTERFACES);
+    let interfaces = Given::of(component, FIELD, INTERFACES);
+    judge_count(component, interfaces, verdict);
     let networks = Given::of(component, "sriovPhysicalNetwork", NETWORKS);
     let (Some(interfaces), Some(networks)) = (interfaces, networks) else { return };
     let at = match networks {
@@ -52,6 +54,36 @@ pub(crate) fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) 
         _ => Severity::Warn,
     };
     judge_networks(&title, interfaces.text(), networks.text(), (at, severity), verdict);
+}
+
+/// As many numbers as interfaces. With DPDK the script does not come to them.
+fn judge_count(
+    component: &ComponentView<'_, Spec>,
+    interfaces: Option<Given<'_>>,
+    verdict: &mut Verdict,
+) {
+    let given = &component.spec.service_configuration;
+    if given.has("dpdk") {
+        return;
+    }
+    let numbers = given.variable(NUMBERS).unwrap_or_default();
+    let names = interfaces.as_ref().map_or("", Given::text);
+    let (number, wanted) = (words(numbers).count(), words(names).count());
+    if number == wanted {
+        return;
+    }
+    let variable = |name| component.setting("/envVariablesConfig").key(name);
+    let at = match interfaces {
+        Some(Given::Field(_)) => component.setting("/sriovPhysicalInterface"),
+        Some(Given::Variable(_)) => variable(INTERFACES),
+        None => variable(NUMBERS),
+    };
+    let text = format!(
+        "{}: SRIOV_VF has {number} numbers ({numbers}) for {wanted} interfaces ({names})",
+        component.title()
+    );
+    let hint = "set SRIOV_VF in envVariablesConfig to as many numbers as interfaces, separated by commas, or use sriov";
+    verdict.add(FUNCTIONS.at(at).says(text).hint(hint).severity(Severity::Deny));
 }
 
 #[derive(Reads)]
