@@ -26,18 +26,18 @@ use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use futures::stream::FuturesUnordered;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
-use opensdn_crds::component::{COMPONENTS, Component};
+use opensdn_crds::component::Component;
 use opensdn_crds::status::IntrospectStatus;
 use opensdn_http_client::{HttpClient, Trust};
 use opensdn_runtime::error_chain;
 use tokio::time::MissedTickBehavior;
 
 use crate::cache::Cache;
-use crate::component::{Container, Introspect as At, Sessions as Counted, word};
+use crate::component::{Container, Introspect as At, Sessions as Counted};
 use crate::kind::{Kind, Workload};
-use crate::names::{self, Instance, TRUST, TRUST_KEY};
+use crate::names::{Instance, TRUST, TRUST_KEY};
 use crate::object::{controller_of, list, text};
-use crate::pod::Pod;
+use crate::pod::labelled;
 
 use ask::Endpoint;
 pub(crate) use summary::bounded;
@@ -235,9 +235,9 @@ impl Introspect {
 
     fn targets(&self, cache: &Cache, namespace: &str) -> Vec<Target> {
         let Some(client) = self.client(cache, namespace) else { return Vec::new() };
-        let pods = cache.list(Kind::Pod, namespace);
         let known = self.known();
-        pods.iter().flat_map(|pod| targets_of(cache, pod, &known.described, &client)).collect()
+        let services = known.described.iter().filter(|(one, _)| one.namespace == namespace);
+        services.flat_map(|(one, daemons)| targets_of(cache, one, daemons, &client)).collect()
     }
 
     /// One that trusts the CAs of the namespace. None before they are published.
@@ -275,64 +275,51 @@ impl Introspect {
     }
 }
 
-/// The daemons of a pod that run.
+/// The daemons of a service that run.
 fn targets_of(
     cache: &Cache,
-    pod: &DynamicObject,
-    described: &BTreeMap<Service, Vec<Daemon>>,
+    service: &Service,
+    daemons: &[Daemon],
     client: &Arc<HttpClient>,
 ) -> Vec<Target> {
-    let Some((facts, name)) = owner(pod).filter(|(facts, name)| is_kept(cache, pod, facts, name))
-    else {
-        return Vec::new();
+    let instance = Instance { word: service.kind.to_lowercase(), name: service.name.clone() };
+    let keepers = [Workload::StatefulSet, Workload::DaemonSet].map(|workload| {
+        let (kind, name) = instance.keeper(workload);
+        let uid = cache.get(kind, &service.namespace, &name)?.uid()?;
+        Some((kind.name(), name, uid))
+    });
+    // Labels anybody can set.
+    let is_kept = |pod: &DynamicObject| {
+        pod.metadata.deletion_timestamp.is_none()
+            && controller_of(pod).is_some_and(|owner| {
+                let owner = (owner.kind.as_str(), &owner.name, &owner.uid);
+                keepers.iter().flatten().any(|(kind, name, uid)| owner == (*kind, name, uid))
+            })
     };
-    let address: Option<IpAddr> = text(&pod.data, "/status/podIP").parse().ok();
-    let Some(address) = address.filter(|_| pod.metadata.deletion_timestamp.is_none()) else {
-        return Vec::new();
-    };
-    let namespace = pod.namespace().unwrap_or_default();
-    let service = Service { kind: facts.kind, namespace, name: name.to_owned() };
-    let daemons = described.get(&service).into_iter().flatten();
-    let running = daemons.filter(|daemon| runs(daemon.container, pod));
-    let each = running.flat_map(|daemon| daemon.at.ports.iter().map(move |port| (daemon, *port)));
-    each.map(|(daemon, port)| Target {
-        service: service.clone(),
-        daemon: daemon.clone(),
-        pod: pod.name_any(),
-        node: text(&pod.data, "/spec/nodeName").to_owned(),
-        endpoint: Endpoint {
-            address: SocketAddr::new(address, port),
-            is_plain: daemon.at.is_plain,
-        },
-        client: client.clone(),
-    })
-    .collect()
+    let pods = labelled(cache, &service.namespace, &instance);
+    let mut targets = Vec::new();
+    for pod in pods.iter().filter(|pod| is_kept(pod)) {
+        let Ok(address) = text(&pod.data, "/status/podIP").parse::<IpAddr>() else { continue };
+        let running = daemons.iter().filter(|daemon| runs(daemon.container, pod));
+        let each = running.flat_map(|one| one.at.ports.iter().map(move |port| (one, *port)));
+        targets.extend(each.map(|(daemon, port)| Target {
+            service: service.clone(),
+            daemon: daemon.clone(),
+            pod: pod.name_any(),
+            node: text(&pod.data, "/spec/nodeName").to_owned(),
+            endpoint: Endpoint {
+                address: SocketAddr::new(address, port),
+                is_plain: daemon.at.is_plain,
+            },
+            client: client.clone(),
+        }));
+    }
+    targets
 }
 
 fn runs(container: &str, pod: &DynamicObject) -> bool {
     let mut containers = list(&pod.data, "/status/containerStatuses");
     containers.any(|one| text(one, "/name") == container && one.pointer("/state/running").is_some())
-}
-
-/// The component whose pod it is, by its labels.
-fn owner(pod: &DynamicObject) -> Option<(&'static Component, &str)> {
-    let labels = pod.labels();
-    let type_ = labels.get(names::TYPE)?;
-    let facts = COMPONENTS.iter().find(|facts| word(facts) == *type_)?;
-    Some((facts, labels.get(type_)?))
-}
-
-/// Whether the workload of the component keeps the pod, as it is: anyone who may make pods may give them labels and owners.
-fn is_kept(cache: &Cache, pod: &DynamicObject, facts: &Component, name: &str) -> bool {
-    let instance = Instance { word: word(facts), name: name.to_owned() };
-    let (namespace, keeper) = (pod.namespace().unwrap_or_default(), Pod::of(pod).keeper);
-    let uid = controller_of(pod).map(|owner| owner.uid.as_str());
-    [Workload::StatefulSet, Workload::DaemonSet].into_iter().any(|workload| {
-        let (kind, name) = instance.keeper(workload);
-        let live = cache.get(kind, &namespace, &name);
-        keeper.as_ref() == Some(&(kind, name))
-            && live.is_some_and(|live| live.metadata.uid.as_deref() == uid)
-    })
 }
 
 impl Target {

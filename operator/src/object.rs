@@ -12,6 +12,11 @@ pub fn controller_of(object: &DynamicObject) -> Option<&OwnerReference> {
     object.owner_references().iter().find(|owner| owner.controller == Some(true))
 }
 
+/// Whether that one is its controller.
+pub(crate) fn is_controlled_by(object: &DynamicObject, uid: &str) -> bool {
+    controller_of(object).is_some_and(|owner| owner.uid == uid)
+}
+
 /// When an object was made, by the clock of the API server.
 #[must_use]
 pub fn created(object: &DynamicObject) -> Option<OffsetDateTime> {

@@ -1,14 +1,17 @@
 //! Pods, as the operator sees them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use opensdn_upgrade::health::trouble;
 use time::OffsetDateTime;
 
+use crate::cache::Cache;
 use crate::ensemble::DATA_LOST;
 use crate::kind::Kind;
+use crate::names::{Instance, TYPE};
 use crate::network::is_address;
 use crate::object::{condition, controller_of, created, list, text};
 
@@ -66,6 +69,20 @@ impl Pod {
             created: created(pod),
         }
     }
+}
+
+/// The pods with the labels of a component, which anybody can set.
+pub(crate) fn labelled(
+    cache: &Cache,
+    namespace: &str,
+    instance: &Instance,
+) -> Vec<Arc<DynamicObject>> {
+    let mut all = cache.list(Kind::Pod, namespace);
+    all.retain(|pod| {
+        let label = |key: &str| pod.labels().get(key);
+        label(TYPE) == Some(&instance.word) && label(&instance.word) == Some(&instance.name)
+    });
+    all
 }
 
 fn keeper(pod: &DynamicObject) -> Option<(Kind, String)> {

@@ -15,11 +15,11 @@ use crate::canary::{Pace, pace};
 use crate::cluster::Cluster;
 use crate::components;
 use crate::kind::Kind;
-use crate::names::{Instance, TYPE};
+use crate::names::Instance;
 use crate::node::Node;
-use crate::object::controller_of;
+use crate::object::{controller_of, is_controlled_by};
 use crate::peers::Peers;
-use crate::pod::Pod;
+use crate::pod::{Pod, labelled};
 
 /// So far the clocks of the API server and of the operator may be apart.
 pub(super) const CLOCKS_DIFFER: time::Duration = time::Duration::minutes(10);
@@ -139,23 +139,4 @@ impl Fetched {
         all.dedup();
         all
     }
-}
-
-/// The pods with the labels of a component, which anybody can set.
-pub(crate) fn labelled(
-    cache: &Cache,
-    namespace: &str,
-    instance: &Instance,
-) -> Vec<Arc<DynamicObject>> {
-    let mut all = cache.list(Kind::Pod, namespace);
-    all.retain(|pod| {
-        let label = |key: &str| pod.labels().get(key);
-        label(TYPE) == Some(&instance.word) && label(&instance.word) == Some(&instance.name)
-    });
-    all
-}
-
-/// Whether that one is its controller.
-pub(crate) fn is_controlled_by(object: &DynamicObject, uid: &str) -> bool {
-    controller_of(object).is_some_and(|owner| owner.uid == uid)
 }

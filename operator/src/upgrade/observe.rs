@@ -15,7 +15,8 @@ use crate::component::word;
 use crate::kind::{Kind, Workload};
 use crate::names::Instance;
 use crate::node::Node;
-use crate::reconcile::fetch::{is_controlled_by, labelled};
+use crate::object::is_controlled_by;
+use crate::pod::labelled;
 
 /// The services that the Manager has made, with their pods.
 pub(super) fn services(cache: &Cache, manager: &DynamicObject) -> Vec<Service> {
