@@ -88,6 +88,11 @@ pub(crate) fn match_labels(workload: &Value) -> String {
     labels.collect::<Vec<String>>().join(",")
 }
 
+/// Whether the pod has come to its end: another has its place.
+pub(crate) fn has_ended(pod: &Value) -> bool {
+    ["Succeeded", "Failed"].contains(&text(pod, "/status/phase"))
+}
+
 /// A condition of the object's status.
 pub(crate) fn condition<'a>(object: &'a Value, type_: &str) -> Option<&'a Value> {
     list(object, "/status/conditions").find(|one| text(one, "/type") == type_)
@@ -109,6 +114,8 @@ pub(crate) fn waits_for_network(node: &Value) -> bool {
     })
 }
 
+/// What the Deployment of upstream's operator is called.
+pub(crate) const TF_OPERATOR: &str = "tf-operator";
 /// The policy of what upstream's operator cannot do with manifests that are right.
 pub(crate) const TF_OPERATOR_LIMITS: &str = "tf-operator-limits";
 

@@ -17,7 +17,7 @@ use crate::exit::Failure;
 use crate::install::tf_operator::has_rights;
 use crate::snapshot::ask::Asker;
 use crate::snapshot::places::Places;
-use crate::snapshot::{Read, name, text};
+use crate::snapshot::{Read, TF_OPERATOR, name, text};
 
 mod registry;
 mod upgrade;
@@ -120,8 +120,9 @@ async fn lists(asker: &Asker, world: &mut World) {
 
 /// Deployments of that name whose accounts have rights in the whole cluster; all of that name, where that may not be read.
 async fn tf_operators(asker: &Asker) -> Read<Vec<Value>> {
-    let called_so = "/apis/apps/v1/deployments?fieldSelector=metadata.name%3Dtf-operator";
-    let mut found = asker.list(called_so).await;
+    let called_so =
+        format!("/apis/apps/v1/deployments?fieldSelector=metadata.name%3D{TF_OPERATOR}");
+    let mut found = asker.list(&called_so).await;
     if let Read::Known(deployments) = &mut found
         && !deployments.is_empty()
         && let Read::Known(bindings) =

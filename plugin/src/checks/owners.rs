@@ -10,8 +10,8 @@ use super::report::Verdict;
 use super::world::World;
 use super::{few, number_of};
 use crate::snapshot::{
-    Read, TF_OPERATOR_LIMITS, annotation, label, limits_tf_operator, list, name, namespace, number,
-    text, title,
+    Read, TF_OPERATOR_LIMITS, annotation, has_ended, label, limits_tf_operator, list, name,
+    namespace, number, text, title,
 };
 
 /// The marks of tools that write an object again when another has changed it.
@@ -41,7 +41,7 @@ fn runs(world: &World, deployment: &Value) -> bool {
     let labels = deployment.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
     let is_of_it = |pod: &Value| {
         namespace(pod) == namespace(deployment)
-            && !["Succeeded", "Failed"].contains(&text(pod, "/status/phase"))
+            && !has_ended(pod)
             && labels.is_some_and(|labels| {
                 let has = |(key, value): (&String, &Value)| label(pod, key) == value.as_str();
                 !labels.is_empty() && labels.iter().all(has)

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::report::{NodeResult, Outcome, Verdict};
 use super::world::{World, is_of_control_plane};
 use super::{few, number_of, roles};
-use crate::snapshot::{Read, list, name, namespace, number, text, title};
+use crate::snapshot::{Read, has_ended, list, name, namespace, number, text, title};
 
 /// What listens on the network of a node without declaring it, by a part of its image: port, and what it is. Whether it
 /// does is a setting of its own that pods do not show, but for that of Calico. Not MetalLB's FRR: its bgpd is started
@@ -187,8 +187,7 @@ pub(super) fn claimed(world: &World) -> Verdict {
     let mut clashes = Vec::new();
     for pod in pods.iter().filter(|pod| !world.is_ours(pod)) {
         let node = text(pod, "/spec/nodeName");
-        let is_over = ["Succeeded", "Failed"].contains(&text(pod, "/status/phase"));
-        let Some(ports) = ours.get(node).filter(|_| !is_over) else { continue };
+        let Some(ports) = ours.get(node).filter(|_| !has_ended(pod)) else { continue };
         for (port, protocol, result) in claims(pod) {
             let of = ports.iter().find(|one| one.number == port && one.protocol == protocol);
             if let Some(Port { kind, .. }) = of {

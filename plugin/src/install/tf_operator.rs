@@ -7,9 +7,8 @@ use serde_json::Value;
 use super::object::ObjectKey;
 use super::requests::Requests;
 use crate::exit::{Exit, Failure};
-use crate::snapshot::{list, match_labels, name, namespace, number, text};
+use crate::snapshot::{TF_OPERATOR, has_ended, list, match_labels, name, namespace, number, text};
 
-const NAME: &str = "tf-operator";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// A tf-operator.
@@ -42,7 +41,8 @@ pub(crate) async fn running(requests: &Requests) -> Result<Vec<TfOperator>, Fail
     let resource =
         |group: &str, kind: &str| ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
     let deployments = requests.list(&resource("apps", "Deployment"), None, "").await?;
-    let called_so: Vec<&Value> = deployments.iter().filter(|one| name(one) == NAME).collect();
+    let called_so: Vec<&Value> =
+        deployments.iter().filter(|one| name(one) == TF_OPERATOR).collect();
     if called_so.is_empty() {
         return Ok(Vec::new());
     }
@@ -97,8 +97,7 @@ async fn pods(
 ) -> Result<Vec<String>, Failure> {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Pod"));
     let pods = requests.list(&kind, key.namespace.as_deref(), selector).await?;
-    let running =
-        pods.iter().filter(|pod| !["Succeeded", "Failed"].contains(&text(pod, "/status/phase")));
+    let running = pods.iter().filter(|pod| !has_ended(pod));
     Ok(running.map(|pod| name(pod).to_owned()).collect())
 }
 
@@ -129,7 +128,7 @@ impl TfOperator {
         Self {
             key: ObjectKey {
                 namespace: Some(namespace.to_owned()),
-                ..ObjectKey::cluster("apps/v1", "Deployment", NAME)
+                ..ObjectKey::cluster("apps/v1", "Deployment", TF_OPERATOR)
             },
             replicas: 1,
             selector: "name=tf-operator".to_owned(),

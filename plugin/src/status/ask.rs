@@ -143,7 +143,7 @@ async fn tf_operator(asker: &Asker, world: &World) -> Read<serde_json::Value> {
     for namespace in namespaces.into_iter().take(MOST_NAMESPACES) {
         let path = format!(
             "/apis/apps/v1/namespaces/{namespace}/deployments/{}",
-            super::tf_operator::NAME
+            crate::snapshot::TF_OPERATOR
         );
         let found = asker.get(&path).await;
         if found.known().is_some() {

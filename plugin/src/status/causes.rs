@@ -4,7 +4,7 @@
 use super::components::{Known, STOPPED};
 use super::report::{Cause, ComponentStatus, Part, PodStatus, Word};
 use super::surroundings::Nodes;
-use super::tf_operator;
+use crate::snapshot::TF_OPERATOR;
 use crate::snapshot::places::Places;
 
 /// Marks what is a cause and what is blocked by what; the causes in the order in which to look at them.
@@ -181,11 +181,11 @@ fn of_part(part: &Part, places: &Places) -> Option<Cause> {
         affects: Vec::new(),
         look: match part.name.as_str() {
             "operator" => format!("kubectl get pods -n {}", places.operator),
-            tf_operator::NAME if part.state == Some(Word::Inactive) => {
+            TF_OPERATOR if part.state == Some(Word::Inactive) => {
                 "kubectl opensdn install --adopt --dry-run=server".to_owned()
             }
-            tf_operator::NAME => {
-                "kubectl scale deployment tf-operator -n NAMESPACE --replicas=0".to_owned()
+            TF_OPERATOR => {
+                format!("kubectl scale deployment {TF_OPERATOR} -n NAMESPACE --replicas=0")
             }
             "policies" => "kubectl get admissionpolicies".to_owned(),
             "certificates" => {

@@ -6,15 +6,12 @@ use serde_json::Value;
 use super::report::{Part, Word};
 use super::surroundings::program;
 use super::world::World;
-use crate::snapshot::{Read, list, number, text, title};
-
-/// As it is called, in the table too.
-pub(super) const NAME: &str = "tf-operator";
+use crate::snapshot::{Read, TF_OPERATOR, list, number, text, title};
 
 /// Nothing where there is none, or where it is away and ours is there.
 pub(super) fn part(world: &World) -> Option<Part> {
     let deployment = world.tf_operator.known()?;
-    let part = program(NAME, &world.tf_operator);
+    let part = program(TF_OPERATOR, &world.tf_operator);
     let (runs, has_ours) = (number(deployment, "/spec/replicas") != Some(0), has_ours(world));
     match (runs, has_ours) {
         (true, Some(false) | None) => Some(part),

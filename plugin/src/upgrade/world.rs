@@ -8,7 +8,7 @@ use opensdn_upgrade::plan::{Input, Plan, plan, ziu_state};
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
-use crate::snapshot::{annotation, list, name, text};
+use crate::snapshot::{annotation, has_ended, list, name, text};
 use crate::status::owner;
 
 /// The annotation by which the operator leaves the services of a Manager as they are.
@@ -43,7 +43,7 @@ impl World {
         let all = objects.iter().flat_map(|(facts, all)| all.iter().map(move |one| (facts, one)));
         let services = all.filter(|(_, object)| is_ours(object)).map(|(facts, object)| {
             let of_service = |pod: &&Value| {
-                is_there(pod)
+                !has_ended(pod)
                     && owner(pod)
                         .is_some_and(|(kind, of)| kind.kind == facts.kind && of == name(object))
             };
@@ -73,11 +73,6 @@ impl World {
             format!("the annotation {PAUSED} is set: nothing is changed until it is removed")
         })
     }
-}
-
-/// What has ended counts for nothing: another pod has its place.
-fn is_there(pod: &Value) -> bool {
-    !["Succeeded", "Failed"].contains(&text(pod, "/status/phase"))
 }
 
 /// The kinds of which a Manager has services.
