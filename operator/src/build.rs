@@ -146,7 +146,7 @@ pub fn intent(kind: Kind, object: &impl Serialize) -> Result<Intent, BuildError>
 }
 
 /// A digest for comparing, not for keeping secrets: 128 bits in hexadecimal.
-fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+pub(crate) fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
     use std::fmt::Write as _;
     let mut hash = Sha256::new();
     for part in parts {

@@ -23,6 +23,11 @@ pub const APPLIED: &str = "opensdn.io/applied";
 /// Annotation of a pod template with a digest of the files that a running container does not read
 /// again.
 pub const CONFIGURATION: &str = "opensdn.io/configuration";
+/// Annotation of a workload that tf-operator has made, with a digest of what would be made of it: as long as that is the same its
+/// pods stay as they are.
+pub const AS_BEFORE: &str = "opensdn.io/as-before";
+/// Annotation by which the pods that tf-operator has made are recreated now, of a component or of all of a Manager.
+pub const RECREATE: &str = "opensdn.io/recreate";
 /// Annotation by which the operator leaves everything that an object owns as it is.
 pub const PAUSED: &str = "opensdn.io/paused";
 
@@ -167,6 +172,13 @@ pub fn paused(object: &DynamicObject, manager: Option<&DynamicObject>) -> Option
 pub fn stopped(object: &DynamicObject, manager: Option<&DynamicObject>) -> Option<String> {
     let whose = whose_annotation(STOPPED, object, manager)?;
     Some(format!("the annotation {STOPPED} is set{whose}: no pod runs until it is removed"))
+}
+
+/// Why pods that tf-operator has made are recreated: the component's own annotation, or that of its Manager.
+#[must_use]
+pub fn recreate(object: &DynamicObject, manager: Option<&DynamicObject>) -> Option<String> {
+    let whose = whose_annotation(RECREATE, object, manager)?;
+    Some(format!("the annotation {RECREATE} is set{whose}"))
 }
 
 /// Nothing where neither has the annotation; what is to be said of the Manager's.

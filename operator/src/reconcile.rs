@@ -12,6 +12,7 @@
 //! again: no step relies on one that was done before.
 
 pub(crate) mod apply;
+mod as_before;
 mod authorities;
 pub mod fetch;
 pub mod members;
@@ -199,6 +200,7 @@ async fn pass(
     // With what was applied just now.
     let fetched = &Fetched::read(&ctx.cache, fetched.object.clone(), instance);
     let made = match made {
+        Ok(action) if valid.as_before => Ok(action),
         Ok(action) => replace_a_pod(ctx, fetched, &valid).await.map(|()| action),
         Err(error) => Err(error),
     };
@@ -235,6 +237,10 @@ async fn make_so(
     authorities::publish(ctx, fetched, &authorities).await?;
     let expiry = authorities.current.not_after();
     ctx.metrics.certificates(&namespace, names::CA_SECRET, Some(expiry));
+    valid.as_before = as_before::stays(ctx, fetched, valid, &authorities).await?;
+    if valid.as_before {
+        return Ok(Action::requeue(LONGEST_PAUSE));
+    }
     let stored = fetched.owned.get(&(Kind::Secret, valid.instance.certificates()));
     let now = OffsetDateTime::now_utc();
     let are_ready = fetched.pods_can_spare_one(valid, component.reads_certificates_once(), now);

@@ -26,9 +26,21 @@ pub const HAD_QUORUM: &str = "HadQuorum";
 /// The condition that is False while it is not known of which release the images are.
 pub const RELEASE_KNOWN: &str = "ReleaseKnown";
 
+/// The pods are those that tf-operator has made.
+pub const PODS_AS_BEFORE: &str = "PodsAsBefore";
+
 /// All conditions that are written here. Those of other writers are theirs.
-const OURS: [&str; 8] =
-    [READY, RECONCILING, STALLED, AVAILABLE, DEGRADED, PAUSED, HAD_QUORUM, RELEASE_KNOWN];
+const OURS: [&str; 9] = [
+    READY,
+    RECONCILING,
+    STALLED,
+    AVAILABLE,
+    DEGRADED,
+    PAUSED,
+    HAD_QUORUM,
+    RELEASE_KNOWN,
+    PODS_AS_BEFORE,
+];
 
 /// By the UID of an object the version that had the status before, and the status that was written.
 type Written = HashMap<String, (Option<String>, Value)>;

@@ -12,6 +12,7 @@ use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
 
 use crate::operator::{change, get};
+use crate::operator_given_ca::{authority, secret};
 use crate::operator_upgrade::{MANAGER, WHOLE, World, image, manager};
 use crate::watched_pods::Pods;
 
@@ -150,10 +151,10 @@ fn objects(component: &Value, facts: &Component) -> Vec<Value> {
 }
 
 /// The cluster before the operator: a Manager, its components, and their objects with pods that are ready.
-async fn as_tf_operator_made_it(world: &World) -> Outcome {
+async fn as_tf_operator_made_it(world: &World, kinds: &[&str]) -> Outcome {
     let sandbox = &world.sandbox;
     kubectl(sandbox, &["label", "nodes", "--all", &format!("{MASTER}=")]).await?.success();
-    let mut manager = manager(&KINDS);
+    let mut manager = manager(kinds);
     manager["spec"]["commonConfiguration"] = json!({"nodeSelector": {(MASTER): ""}});
     send(sandbox, &["create"], &manager).await?.success();
     // A stage of its upgrade that it did not finish.
@@ -161,7 +162,7 @@ async fn as_tf_operator_made_it(world: &World) -> Outcome {
     change(sandbox, &["patch", "--subresource=status", "--type=merge", "-p", status], MANAGER, &[])
         .await?;
     let stored = get(sandbox, MANAGER).await;
-    for facts in COMPONENTS.iter().filter(|facts| KINDS.contains(&facts.kind)) {
+    for facts in COMPONENTS.iter().filter(|facts| kinds.contains(&facts.kind)) {
         let service = stored["spec"]["services"][facts.key].clone();
         let mut service = service.get(0).cloned().unwrap_or(service);
         service["spec"]["commonConfiguration"] = stored["spec"]["commonConfiguration"].clone();
@@ -177,7 +178,7 @@ async fn as_tf_operator_made_it(world: &World) -> Outcome {
     let all_run = async || {
         let pods = read(sandbox, &["pods", "-n", "tf"]).await.unwrap_or_default();
         let pods = pods["items"].as_array().cloned().unwrap_or_default();
-        pods.iter().filter(|pod| pod["status"]["phase"] == "Running").count() == 3 * KINDS.len()
+        pods.iter().filter(|pod| pod["status"]["phase"] == "Running").count() == 3 * kinds.len()
     };
     eventually_within(WHOLE, "the pods of tf-operator run", all_run).await;
     Ok(())
@@ -192,16 +193,80 @@ fn uids(objects: &[Value]) -> Vec<Value> {
     objects.iter().map(|object| object["metadata"]["uid"].clone()).collect()
 }
 
+async fn passwords(world: &World) -> Value {
+    get(&world.sandbox, ["secret", "rabbitmq1-secret"]).await["data"].clone()
+}
+
+/// What is said of the pods of each component.
+async fn as_before(world: &World) -> Vec<bool> {
+    let mut all = Vec::new();
+    for facts in COMPONENTS.iter().filter(|facts| KINDS.contains(&facts.kind)) {
+        let plural = format!("{}.tf.tungsten.io", facts.plural);
+        let stored = get(&world.sandbox, [&plural, &service_name(facts.kind)]).await;
+        let conditions = stored["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        all.push(conditions.iter().any(|one| one["type"] == "PodsAsBefore"));
+    }
+    all
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_of_tf_operator_is_taken_over_one_member_at_a_time_and_then_upgraded() -> Outcome
+async fn a_cluster_of_tf_operator_stays_as_it_is_until_an_upgrade_replaces_each_pod_once() -> Outcome
 {
     let world = World::empty(1).await?;
     world.operator.stop(0).await;
-    as_tf_operator_made_it(&world).await?;
+    let (ca, key) = authority("tf-operator")?;
+    send(&world.sandbox, &AS_TF_OPERATOR, &secret(&ca, &key)).await?.success();
+    as_tf_operator_made_it(&world, &KINDS).await?;
+    let before = stateful_sets(&world).await?;
+    let files =
+        async || get(&world.sandbox, ["configmap", "redis1-redis-configmap"]).await["data"].clone();
+    let (of_redis, of_rabbitmq) = (files().await, passwords(&world).await);
+    let pods = Pods::watch(&world.sandbox, "tf")?;
+
+    world.operator.start(0)?;
+    eventually_within(WHOLE, "the Manager is Ready", async || world.is_ready().await).await;
+    // Also for another operator, which has seen nothing of what the first one thought.
+    world.operator.kill(0);
+    world.operator.start(0)?;
+    kubectl(&world.sandbox, &["-n", "tf", "delete", "pod", "redis1-redis-statefulset-1"])
+        .await?
+        .success();
+    let is_back = async || {
+        let number = pods.by_name();
+        number["redis1-redis-statefulset-1"] == 2 && world.is_ready().await
+    };
+    eventually_within(WHOLE, "what is lost comes back", is_back).await;
+    assert_eq!(as_before(&world).await, [true; KINDS.len()], "it is said of each");
+    let specs = |sets: &[Value]| sets.iter().map(|set| set["spec"].clone()).collect::<Vec<_>>();
+    assert_eq!(specs(&stateful_sets(&world).await?), specs(&before));
+    assert_eq!(files().await, of_redis, "pods that start again find what they know");
+    let mut number = pods.by_name();
+    assert_eq!(number.remove("redis1-redis-statefulset-1"), Some(2));
+    assert!(
+        number.len() == 3 * KINDS.len() - 1 && number.values().all(|pods| *pods == 1),
+        "{number:?}"
+    );
+
+    world.create("to-1", json!({"version": "R24.1.1"})).await?;
+    world.until("to-1", "Succeeded").await;
+    assert_eq!(world.tags().await?, ["R24.1.1"]);
+    assert_eq!(passwords(&world).await["password"], of_rabbitmq["password"]);
+    assert_eq!(as_before(&world).await, [false; KINDS.len()]);
+    let most = pods.most_away();
+    assert!(most.values().all(|away| away.len() <= 1), "{most:?}");
+    let mut number = pods.by_name();
+    assert_eq!(number.remove("redis1-redis-statefulset-1"), Some(3));
+    assert!(number.values().all(|pods| *pods == 2), "each is replaced once: {number:?}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_the_ca_of_tf_operator_members_are_taken_over_one_at_a_time() -> Outcome {
+    let world = World::empty(1).await?;
+    world.operator.stop(0).await;
+    as_tf_operator_made_it(&world, &["Redis", "Rabbitmq"]).await?;
     let before = uids(&stateful_sets(&world).await?);
-    let passwords =
-        async || get(&world.sandbox, ["secret", "rabbitmq1-secret"]).await["data"].clone();
-    let password = passwords().await["password"].clone();
+    let password = passwords(&world).await["password"].clone();
     let pods = Pods::watch(&world.sandbox, "tf")?;
 
     world.operator.start(0)?;
@@ -213,19 +278,11 @@ async fn a_cluster_of_tf_operator_is_taken_over_one_member_at_a_time_and_then_up
         let text = set["spec"].to_string();
         assert!(!text.contains("etc-timezone") && !text.contains("pod_labels"), "{set:#}");
     }
-    assert_eq!(passwords().await["password"], password, "daemons run with it");
+    assert_eq!(passwords(&world).await["password"], password, "daemons run with it");
     let most = pods.most_away();
     assert!(most.values().all(|away| away.len() <= 1), "{most:?}");
     let number = pods.by_name();
-    assert_eq!(number.len(), 3 * KINDS.len(), "{number:?}");
+    assert_eq!(number.len(), 3 * 2, "{number:?}");
     assert!(number.values().all(|pods| *pods == 2), "each is replaced once: {number:?}");
-
-    world.create("to-1", json!({"version": "R24.1.1"})).await?;
-    world.until("to-1", "Succeeded").await;
-    assert_eq!(world.tags().await?, ["R24.1.1"]);
-    let most = pods.most_away();
-    assert!(most.values().all(|away| away.len() <= 1), "{most:?}");
-    let number = pods.by_name();
-    assert!(number.values().all(|pods| *pods == 3), "each is replaced once more: {number:?}");
     Ok(())
 }

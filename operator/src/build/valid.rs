@@ -47,6 +47,8 @@ pub struct Valid {
     pub refused_ca: Option<String>,
     /// How an Upgrade has its pods replaced.
     pub pace: Pace,
+    /// Whether its pods stay as tf-operator has made them.
+    pub as_before: bool,
 }
 
 /// What is known of the members of a service that counts them.
@@ -220,6 +222,7 @@ mod tests {
             key: KeyKind::default(),
             doubt: None,
             refused_ca: None,
+            as_before: false,
             pace: Pace::default(),
         }
     }

@@ -47,7 +47,8 @@ pub(super) async fn apply(
             metrics.skipped(intent.kind);
             continue;
         }
-        if live.is_none()
+        // What tf-operator has made may be watched already, and was never applied.
+        if live.is_none_or(|live| !live.annotations().contains_key(APPLIED))
             && let Some(message) = not_ours(ctx, fetched, intent).await?
         {
             return Err(ApplyError::NotOurs(Invalid { reason: "NotOurs", message }));

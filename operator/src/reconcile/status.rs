@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kube::ResourceExt as _;
 use kube::api::DynamicObject;
+use opensdn_crds::component::Component;
 use opensdn_crds::status::{CommonStatus, ConditionStatus, Conditions, NodeInfo};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -13,8 +15,9 @@ use super::fetch::Fetched;
 use super::validate::Invalid;
 use crate::build::Valid;
 use crate::kind::{Kind, Workload};
+use crate::names::RECREATE;
 use crate::node::Node;
-use crate::report::{AVAILABLE, DEGRADED, HAD_QUORUM, PAUSED, RELEASE_KNOWN};
+use crate::report::{AVAILABLE, DEGRADED, HAD_QUORUM, PAUSED, PODS_AS_BEFORE, RELEASE_KNOWN};
 
 /// What is said of a component.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -105,9 +108,23 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> Status {
     if let Some(why) = paused {
         set(PAUSED, true, "Annotation", why);
     }
+    if valid.as_before {
+        set(PODS_AS_BEFORE, true, "MadeByTfOperator", &as_before(fetched));
+    }
     settle(&mut conditions, fetched, valid, &pods, failed, generation, now);
     let status = numbers(fetched, valid, active, degraded, &before);
     finish(status, conditions, generation)
+}
+
+fn as_before(fetched: &Fetched) -> String {
+    let kind = fetched.object.types.as_ref().map_or("", |types| &types.kind);
+    let plural = Component::of_kind(kind).map_or("", |facts| facts.plural);
+    format!(
+        "its pods are those that tf-operator made; they are recreated one after the other with the next change of the \
+         component, or now by: kubectl annotate -n {} {plural}.tf.tungsten.io/{} {RECREATE}=now",
+        fetched.object.namespace().unwrap_or_default(),
+        fetched.name(),
+    )
 }
 
 /// The fields that tf-operator has for either kind of workload: there are no others.

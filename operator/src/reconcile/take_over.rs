@@ -42,7 +42,7 @@ pub(super) fn patch(kind: Kind, there: &DynamicObject) -> Option<Patch> {
 fn take_over(before: &[ManagedFieldsEntry]) -> Option<Vec<ManagedFieldsEntry>> {
     let (taken, mut others): (Vec<_>, Vec<_>) =
         before.iter().cloned().partition(|one| is_of_spec(one) || is_own(one));
-    if !taken.iter().any(is_of_spec) {
+    if !is_written_by_others(&taken) {
         return None;
     }
     let mut own: Option<ManagedFieldsEntry> = None;
@@ -62,6 +62,11 @@ fn take_over(before: &[ManagedFieldsEntry]) -> Option<Vec<ManagedFieldsEntry>> {
         ..own
     }));
     Some(others)
+}
+
+/// Whether others have written the spec of a workload.
+pub(super) fn is_written_by_others(fields: &[ManagedFieldsEntry]) -> bool {
+    fields.iter().any(is_of_spec)
 }
 
 /// Whether it is a write of the spec as a whole. That of a status has nothing of it.

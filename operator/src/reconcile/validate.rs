@@ -114,6 +114,7 @@ pub fn validate(component: &dyn ComponentKind, fetched: &Fetched) -> Result<Vali
         doubt,
         refused_ca: None,
         pace: fetched.pace.clone(),
+        as_before: false,
     })
 }
 

@@ -1,7 +1,7 @@
 //! Taking over what tf-operator runs: what that is, what speaks against it, and the end of tf-operator, by which ours can
 //! begin. Deliberately not here: what becomes of the objects (the operator, `reconcile/take_over.rs`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kube::api::{ApiResource, GroupVersionKind};
 use opensdn_crds::component::COMPONENTS;
@@ -60,6 +60,9 @@ pub(crate) struct TakenService {
     pub(crate) pods: i64,
     /// How many of them are ready.
     pub(crate) ready: i64,
+    /// Whether they are recreated at once, and not with the next change of the component: there is no CA of tf-operator that
+    /// could issue their certificates.
+    pub(crate) recreated: bool,
 }
 
 /// The cluster as far as it matters here.
@@ -69,6 +72,8 @@ struct World {
     has_ours: bool,
     managers: Vec<Value>,
     workloads: Vec<Value>,
+    /// The namespaces with the CA of tf-operator.
+    with_ca: BTreeSet<String>,
 }
 
 /// What would be taken over; nothing where no tf-operator runs.
@@ -91,7 +96,17 @@ pub(crate) async fn take_over(
         has_ours: requests.get(&ours).await?.is_some(),
         managers: requests.list(&managers, None, "").await?,
         workloads: Vec::new(),
+        with_ca: BTreeSet::new(),
     };
+    for namespace in world.managers.iter().map(namespace) {
+        let ca = ObjectKey {
+            namespace: Some(namespace.to_owned()),
+            ..ObjectKey::cluster("v1", "Secret", names::operator::GIVEN_CA_SECRET)
+        };
+        if requests.get(&ca).await?.is_some() {
+            world.with_ca.insert(namespace.to_owned());
+        }
+    }
     for kind in ["StatefulSet", "DaemonSet"] {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", kind));
         world.workloads.extend(requests.list(&resource, None, LABEL).await?);
@@ -142,10 +157,10 @@ fn of(world: &World) -> TakeOver {
         world.managers.iter().any(|manager| namespace(manager) == namespace(workload))
     };
     let services: Vec<TakenService> =
-        world.workloads.iter().filter(has_manager).filter_map(service).collect();
+        world.workloads.iter().filter(has_manager).filter_map(|one| service(world, one)).collect();
     let mut remarks = Vec::new();
     for service in &services {
-        let TakenService { workload, kind, component, pods, ready } = service;
+        let TakenService { workload, kind, component, pods, ready, .. } = service;
         if ready < pods {
             remarks.push(format!(
                 "{workload} has {ready} of {pods} pods ready: of a service in which something is wrong no other pod is \
@@ -177,7 +192,7 @@ fn of(world: &World) -> TakeOver {
 }
 
 /// A workload that a component of OpenSDN owns.
-fn service(workload: &Value) -> Option<TakenService> {
+fn service(world: &World, workload: &Value) -> Option<TakenService> {
     let owner = list(workload, "/metadata/ownerReferences").find(|owner| {
         text(owner, "/apiVersion").starts_with(TUNGSTEN_GROUP)
             && COMPONENTS.iter().any(|facts| facts.kind == text(owner, "/kind"))
@@ -194,6 +209,7 @@ fn service(workload: &Value) -> Option<TakenService> {
         component: one_line(&format!("{}/{}", namespace(workload), text(owner, "/name"))),
         pods: count(pods),
         ready: count(ready),
+        recreated: !world.with_ca.contains(namespace(workload)),
     })
 }
 
@@ -205,20 +221,22 @@ impl TakeOver {
             "takes over what tf-operator runs: {} is scaled to 0, and stays otherwise",
             operators.join(", ")
         )];
-        let mut of_kind: BTreeMap<(&str, &str), (i64, Vec<&str>)> = BTreeMap::new();
+        let mut of_kind: BTreeMap<(&str, &str, bool), (i64, Vec<&str>)> = BTreeMap::new();
         for service in &self.services {
-            let (pods, names) = of_kind.entry((&service.workload.kind, &service.kind)).or_default();
+            let key = (&*service.workload.kind, &*service.kind, service.recreated);
+            let (pods, names) = of_kind.entry(key).or_default();
             *pods += service.pods;
             names.push(&service.component);
         }
-        for ((workload, kind), (pods, names)) in &of_kind {
+        for ((workload, kind, recreated), (pods, names)) in &of_kind {
             let how = match *workload {
                 "DaemonSet" => {
                     "recreated one node after the other, whose workloads have no network meanwhile"
                 }
                 _ => "recreated one after the other, each when the others are ready",
             };
-            lines.push(format!("{kind} {}: its {pods} pods are {how}", names.join(", ")));
+            let when = if *recreated { "" } else { "stay, and with its next change " };
+            lines.push(format!("{kind} {}: its {pods} pods {when}are {how}", names.join(", ")));
         }
         if self.services.is_empty() {
             lines.push(
@@ -343,9 +361,14 @@ mod tests {
                 workload("DaemonSet", "Vrouter", 12, 12),
                 foreign,
             ],
+            with_ca: BTreeSet::new(),
         };
         let found = of(&world);
         assert_eq!(found.remarks, Vec::<String>::new());
+        let with_ca = World { with_ca: ["tf".to_owned()].into(), ..world };
+        let line = "Zookeeper tf/zookeeper1: its 3 pods stay, and with its next change are recreated one after the other, \
+            each when the others are ready";
+        assert_eq!(of(&with_ca).lines().last().map(String::as_str), Some(line));
         assert_eq!(
             found.lines(),
             [
@@ -367,6 +390,7 @@ mod tests {
                 workload("StatefulSet", "Redis", 1, 1),
                 workload("DaemonSet", "Vrouter", 1, 1),
             ],
+            ..World::default()
         };
         let remarks = of(&world).remarks;
         let [cassandra, redis, upgrade] = &*remarks else { panic!("{remarks:#?}") };
@@ -381,7 +405,7 @@ mod tests {
             operators: vec![operator(None)],
             has_ours: false,
             managers: vec![manager("tf", -1), manager("lab", -1)],
-            workloads: Vec::new(),
+            ..World::default()
         };
         let refused = refuse(&world, &["tf".to_owned()]).unwrap_err();
         assert_eq!(refused.causes, ["Manager lab/cluster1"]);
