@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// Of what happens in pods and on nodes: a lost node is noticed after some 50 s.
 const LONGEST: Duration = Duration::from_secs(180);
 const MANAGER: [&str; 3] = ["managers.tf.tungsten.io", "-n=tf", "cluster1"];
-const PODS: [&str; 3] = ["pods", "-n=tf", "--selector=tf_manager=redis"];
+pub(crate) const PODS: [&str; 3] = ["pods", "-n=tf", "--selector=tf_manager=redis"];
 
 /// As `eventually`, for as long as pods take.
 pub(crate) async fn in_time(what: &str, is_so: impl AsyncFn() -> bool) -> Outcome {
@@ -31,7 +31,7 @@ pub(crate) async fn in_time(what: &str, is_so: impl AsyncFn() -> bool) -> Outcom
 }
 
 /// Status and message of a condition of the Manager.
-async fn condition(sandbox: &Sandbox, type_: &str) -> (String, String) {
+pub(crate) async fn condition(sandbox: &Sandbox, type_: &str) -> (String, String) {
     let manager = read(sandbox, &MANAGER).await.unwrap_or_default();
     let all = manager["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let one = all.into_iter().find(|one| one["type"] == type_).unwrap_or_default();
@@ -62,19 +62,23 @@ pub(crate) async fn ready_without(sandbox: &Sandbox, gone: &[String]) -> Outcome
     ended
 }
 
+/// A Manager with Redis.
+pub(crate) fn manager_of_redis() -> Value {
+    let image = |name: &str| json!({"name": name, "image": REDIS_IMAGE});
+    let containers = [image("redis"), image("stunnel")];
+    let redis = json!({"metadata": {"name": "redis1"},
+        "spec": {"serviceConfiguration": {"containers": containers, "redisPort": 6390}}});
+    json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
+        "metadata": {"name": "cluster1", "namespace": "tf"},
+        "spec": {"services": {"redis": [redis]}}})
+}
+
 /// A Manager with Redis on three nodes, Ready.
 pub(crate) async fn running(sandbox: &Sandbox) -> Outcome {
     install(sandbox).await?;
     let label = "node-role.kubernetes.io/control-plane=";
     kubectl(sandbox, &["label", "nodes", "--all", "--overwrite", label]).await?.success();
-    let image = |name: &str| json!({"name": name, "image": REDIS_IMAGE});
-    let containers = [image("redis"), image("stunnel")];
-    let redis = json!({"metadata": {"name": "redis1"},
-        "spec": {"serviceConfiguration": {"containers": containers, "redisPort": 6390}}});
-    let manager = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
-        "metadata": {"name": "cluster1", "namespace": "tf"},
-        "spec": {"services": {"redis": [redis]}}});
-    send(sandbox, &["create"], &manager).await?.success();
+    send(sandbox, &["create"], &manager_of_redis()).await?.success();
     ready_without(sandbox, &[]).await
 }
 

@@ -19,6 +19,7 @@ mod kubectl_plugin;
 mod lab_cluster;
 mod lab_connectivity;
 mod lab_ends;
+mod lab_install;
 mod lab_nested;
 mod lab_operator;
 mod lab_outage;

@@ -8,7 +8,7 @@
 mod others;
 mod owners;
 mod prompts;
-mod whole;
+pub(crate) mod whole;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -30,9 +30,18 @@ const OF_REDIS: [&str; 12] = [
 /// # Errors
 /// Says which step failed.
 pub async fn install(sandbox: &Sandbox) -> Result<(), Failed> {
-    let lab = sandbox.lab().ok_or("the sandbox has no real nodes")?;
-    lab.load_image(DevelopmentImage::of_installed(REDIS_IMAGE, &OF_REDIS)?.archive()).await?;
+    load_redis(sandbox).await?;
     install_alone(sandbox).await
+}
+
+/// Loads the image of Redis.
+///
+/// # Errors
+/// It cannot be made, or a node does not take it.
+pub async fn load_redis(sandbox: &Sandbox) -> Result<(), Failed> {
+    let lab = sandbox.lab().ok_or("the sandbox has no real nodes")?;
+    let image = DevelopmentImage::of_installed(REDIS_IMAGE, &OF_REDIS)?;
+    Ok(lab.load_image(image.archive()).await?)
 }
 
 /// Loads the image of the operator, installs it, and returns when its pods are ready.

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{Plugin, killed_at, rendered, said};
 
 /// Every object of the cluster, but for what it makes by itself all the time.
-async fn everything(cluster: &Cluster) -> Result<BTreeSet<String>, Failed> {
+pub(crate) async fn everything(cluster: &Cluster) -> Result<BTreeSet<String>, Failed> {
     let kinds = kubectl(cluster, &["api-resources", "--verbs=list", "-o", "name"]).await?;
     let kinds: Vec<&str> =
         kinds.success().lines().filter(|kind| !kind.starts_with("events")).collect();
