@@ -130,6 +130,14 @@ impl Introspect {
         }
     }
 
+    /// Takes note that it is not known how a service is asked: what was said of it by who led before is not true for ever.
+    pub(crate) fn not_described(&self, service: &Service) {
+        let mut known = self.known();
+        if !known.described.contains_key(service) {
+            known.asked.insert(service.clone());
+        }
+    }
+
     /// Forgets a service that is gone, or is made of other pods than those.
     pub(crate) fn forget(&self, service: &Service) {
         let mut known = self.known();
@@ -336,7 +344,7 @@ impl Target {
                 )
             }
             Err(error) if error.is_refused() => Said::Refused,
-            Err(error) => Said::Unreadable(error_chain(&error)),
+            Err(error) => Said::Unreadable(ask::in_words(&error_chain(&error))),
         };
         let at = &self.daemon.at;
         let bgp = match at.sessions == Counted::Bgp && is_answered {

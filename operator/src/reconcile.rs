@@ -187,6 +187,7 @@ async fn pass(
     }
     let mut valid = match (validated, &paused) {
         (Err(invalid), _) => {
+            ctx.introspect.not_described(&Service::of(component.facts(), &fetched.object));
             let status = status::status(fetched, Outcome::Invalid(&invalid), &now());
             return (status, Ok(Action::await_change()));
         }

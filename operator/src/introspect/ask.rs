@@ -70,6 +70,20 @@ impl AskError {
     }
 }
 
+/// Of what the library of TLS says that which an administrator can do something about.
+pub(super) fn in_words(said: &str) -> String {
+    let known = [
+        (
+            "UnknownIssuer",
+            "its certificate is of a CA that the ConfigMap csr-signer-ca does not have",
+        ),
+        ("InvalidContentType", "it speaks HTTP without TLS (INTROSPECT_SSL_ENABLE)"),
+        ("close_notify", "it closed the connection in the middle of its answer"),
+    ];
+    let found = known.iter().find(|(mark, _)| said.contains(mark));
+    found.map_or_else(|| said.to_owned(), |(_, words)| (*words).to_owned())
+}
+
 /// Whether an error of the network is among the causes.
 fn has(error: &(dyn std::error::Error + 'static), kind: std::io::ErrorKind) -> bool {
     let mut next = Some(error);

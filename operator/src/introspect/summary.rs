@@ -101,6 +101,9 @@ pub(super) fn summary(mut heard: Vec<Heard>) -> Option<IntrospectStatus> {
     Some(IntrospectStatus {
         functional: count(words.iter().filter(|(_, (word, _))| is_fine(*word)).count()),
         daemons: count(words.len()),
+        unknown: Some(words.iter().filter(|(_, (word, _))| *word == DaemonWord::Unknown).count())
+            .filter(|unknown| *unknown > 0)
+            .and_then(count),
         not_active: Some(listed).filter(|listed| !listed.is_empty()),
         xmpp,
         bgp: bgp.map(|sessions| SessionCounts {
@@ -193,6 +196,7 @@ mod tests {
             ]
         );
         assert_eq!((status.xmpp, status.bgp), (None, None));
+        assert_eq!(status.unknown, Some(1));
     }
 
     #[test]
@@ -222,6 +226,17 @@ mod tests {
         ];
         assert_eq!(summary(agents).unwrap().xmpp, counts(1, 3));
         assert_eq!(summary(Vec::new()), None, "of no daemon nothing is said");
+    }
+
+    #[test]
+    fn of_more_than_are_listed_it_is_counted_who_cannot_be_told() {
+        let many = (0..12)
+            .map(|number| heard(&format!("n{number}"), "api", Said::Unreadable("?".to_owned())));
+        let status = summary(many.collect()).unwrap();
+        assert_eq!(
+            (status.functional, status.daemons, status.unknown),
+            (Some(0), Some(12), Some(12))
+        );
     }
 
     #[test]

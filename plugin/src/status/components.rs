@@ -126,10 +126,7 @@ impl<'a> Said<'a> {
         if state == Word::Active && others.is_some() {
             state = Word::Initializing;
         }
-        let message = match pods.iter().find(|pod| pod.state == state && !pod.message.is_empty()) {
-            Some(pod) if self.message.is_empty() => format!("pod {}: {}", pod.name, pod.message),
-            _ => others.filter(|_| state == Word::Initializing).unwrap_or(self.message),
-        };
+        let message = message(self.message, state, &pods, others, heard);
         let created = workload.map(|one| text(one, "/metadata/creationTimestamp").to_owned());
         let has_pods = counts.ready.is_some_and(|ready| ready > 0);
         let (daemons, xmpp, bgp) = (
@@ -192,6 +189,22 @@ impl<'a> Said<'a> {
     fn is_named(&self) -> bool {
         !self.reason.is_empty()
     }
+}
+
+/// What there is to say of a service: of a pod that makes it what it is, of daemons, or what its own status says.
+fn message(
+    own: String,
+    state: Word,
+    pods: &[PodStatus],
+    others: Option<String>,
+    heard: Option<&IntrospectStatus>,
+) -> String {
+    let message = match pods.iter().find(|pod| pod.state == state && !pod.message.is_empty()) {
+        Some(pod) if own.is_empty() => format!("pod {}: {}", pod.name, pod.message),
+        _ => others.filter(|_| state == Word::Initializing).unwrap_or(own),
+    };
+    let not_asked = heard.and_then(introspect::not_asked);
+    not_asked.filter(|_| message.is_empty()).unwrap_or(message)
 }
 
 /// The services of a Manager: those that its spec has, and those that its status knows besides.

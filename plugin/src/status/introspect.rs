@@ -26,12 +26,27 @@ pub(super) fn daemons(status: &IntrospectStatus) -> Option<Counts> {
 /// What does not work of those that no pod shows: more than are listed, or of a pod that was replaced since.
 pub(super) fn others(status: &IntrospectStatus, pods: &[PodStatus]) -> Option<String> {
     let Counts { ready, wanted } = daemons(status)?;
-    let unknown = status.not_active.iter().flatten().filter(|one| one.state == DaemonWord::Unknown);
     let shown = pods.iter().filter(|pod| pod.daemon.is_some()).count();
-    let known = ready? + i64::try_from(unknown.count() + shown).ok()?;
+    let known = ready? + unknown(status) + i64::try_from(shown).ok()?;
     (known < wanted?).then(|| {
         format!("{} of {} daemons work", ready.unwrap_or_default(), wanted.unwrap_or_default())
     })
+}
+
+/// What is to be known of those of which it cannot be told whether they work: no trouble of the service, and no good word.
+pub(super) fn not_asked(status: &IntrospectStatus) -> Option<String> {
+    let (unknown, wanted) = (unknown(status), daemons(status)?.wanted?);
+    let mut listed = status.not_active.iter().flatten();
+    let why = listed.find(|one| one.state == DaemonWord::Unknown);
+    let why = why.map_or(String::new(), |one| one_line(one.message.as_deref().unwrap_or_default()));
+    (unknown > 0).then(|| format!("{unknown} of {wanted} daemons cannot be asked: {why}"))
+}
+
+/// An operator before it was counted only lists them.
+fn unknown(status: &IntrospectStatus) -> i64 {
+    let listed = status.not_active.iter().flatten();
+    let listed = listed.filter(|one| one.state == DaemonWord::Unknown).count();
+    status.unknown.map_or(i64::try_from(listed).unwrap_or(i64::MAX), i64::from)
 }
 
 /// Adds to the pods what their daemons say. Of a pod that Kubernetes has more to say of, that counts: the daemons were

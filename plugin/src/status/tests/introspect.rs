@@ -69,6 +69,18 @@ fn what_waits_for_a_service_whose_daemon_does_not_work_is_blocked_by_it() {
 }
 
 #[test]
+fn of_daemons_that_cannot_be_asked_it_is_said_and_they_are_no_cause() {
+    let listed: Vec<Value> = (0..10)
+        .map(|_| main_of("config1-0", "unknown", "its certificate is of another CA"))
+        .collect();
+    let introspect = json!({"functional": 0, "daemons": 12, "unknown": 12, "notActive": listed});
+    let report = said(&heard(vec![up("Config")], "Config", introspect));
+    assert_eq!((report.state, word(&report, "Config")), (State::Active, Word::Active));
+    let message = "12 of 12 daemons cannot be asked: its certificate is of another CA";
+    assert_eq!(report.components[0].message, message);
+}
+
+#[test]
 fn a_backup_is_as_it_should_be_and_what_cannot_be_told_is_no_trouble() {
     let introspect = json!({"functional": 3, "daemons": 3, "notActive": [
         main_of("config1-1", "backup", ""), main_of("config1-2", "unknown", "answered 404 Not Found")]});
