@@ -32,7 +32,6 @@ pub(crate) mod requests;
 pub(crate) mod survey;
 pub(crate) mod take_over;
 pub(crate) mod target;
-pub(crate) mod tf_operator;
 mod typed;
 pub(crate) mod values;
 pub(crate) mod waiting;

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 pub(crate) mod ask;
 pub(crate) mod places;
+pub(crate) mod tf_operator;
 
 /// A part of the cluster, and what came of asking for it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,6 +28,18 @@ impl<T> Read<T> {
         }
     }
 
+    /// What is there, and this where nothing is.
+    ///
+    /// # Errors
+    /// Why it is not known.
+    pub(crate) fn or(self, absent: T) -> Result<T, String> {
+        match self {
+            Self::Known(value) => Ok(value),
+            Self::Absent => Ok(absent),
+            Self::Unknown(why) => Err(why),
+        }
+    }
+
     pub(crate) fn why_unknown(&self) -> Option<&str> {
         match self {
             Self::Unknown(why) => Some(why),
@@ -35,9 +48,9 @@ impl<T> Read<T> {
     }
 }
 
-impl Read<Vec<Value>> {
+impl<T> Read<Vec<T>> {
     /// What is there; nothing where it is absent or unknown.
-    pub(crate) fn items(&self) -> &[Value] {
+    pub(crate) fn items(&self) -> &[T] {
         self.known().map_or(&[], Vec::as_slice)
     }
 }

@@ -247,6 +247,17 @@ async fn a_cluster_of_tf_operator_stays_as_it_is_until_an_upgrade_replaces_each_
         "{number:?}"
     );
 
+    let recreate =
+        ["-n", "tf", "annotate", "cassandras.tf.tungsten.io/cassandra1", "opensdn.io/recreate=now"];
+    kubectl(&world.sandbox, &recreate).await?.success();
+    let are_new = async || {
+        let number = pods.by_name();
+        let new =
+            number.iter().filter(|(name, pods)| name.starts_with("cassandra1-") && **pods == 2);
+        new.count() == 3 && world.is_ready().await
+    };
+    eventually_within(WHOLE, "the members of one service are recreated", are_new).await;
+
     world.create("to-1", json!({"version": "R24.1.1"})).await?;
     world.until("to-1", "Succeeded").await;
     assert_eq!(world.tags().await?, ["R24.1.1"]);
@@ -256,6 +267,10 @@ async fn a_cluster_of_tf_operator_stays_as_it_is_until_an_upgrade_replaces_each_
     assert!(most.values().all(|away| away.len() <= 1), "{most:?}");
     let mut number = pods.by_name();
     assert_eq!(number.remove("redis1-redis-statefulset-1"), Some(3));
+    for member in 0..3 {
+        let name = format!("cassandra1-cassandra-statefulset-{member}");
+        assert_eq!(number.remove(&name), Some(3), "{name}");
+    }
     assert!(number.values().all(|pods| *pods == 2), "each is replaced once: {number:?}");
     Ok(())
 }

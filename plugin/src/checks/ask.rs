@@ -1,11 +1,11 @@
 //! Reads the world of the checks. Nothing is written: a review is stored nowhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use k8s_openapi::jiff::Timestamp;
-use opensdn_deploy::names;
+use opensdn_deploy::{Values, names};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -14,10 +14,10 @@ use super::planned::Planned;
 use super::rights::{self, Right};
 use super::world::{Registries, World};
 use crate::exit::Failure;
-use crate::install::tf_operator::has_rights;
 use crate::snapshot::ask::Asker;
 use crate::snapshot::places::Places;
-use crate::snapshot::{Read, TF_OPERATOR, name, text};
+use crate::snapshot::tf_operator::{TfOperator, tf_operators};
+use crate::snapshot::{Read, name, namespace, text};
 
 mod registry;
 mod upgrade;
@@ -118,19 +118,25 @@ async fn lists(asker: &Asker, world: &mut World) {
     };
 }
 
-/// Deployments of that name whose accounts have rights in the whole cluster; all of that name, where that may not be read.
-async fn tf_operators(asker: &Asker) -> Read<Vec<Value>> {
-    let called_so =
-        format!("/apis/apps/v1/deployments?fieldSelector=metadata.name%3D{TF_OPERATOR}");
-    let mut found = asker.list(&called_so).await;
-    if let Read::Known(deployments) = &mut found
-        && !deployments.is_empty()
-        && let Read::Known(bindings) =
-            asker.list("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings").await
-    {
-        deployments.retain(|deployment| has_rights(deployment, &bindings));
+/// Those that look after Managers that there are, or that would be where Managers are by default.
+async fn known_tf_operators(asker: &Asker, world: &World) -> Read<Vec<TfOperator>> {
+    let mut namespaces: BTreeSet<String> =
+        world.managers.items().iter().map(|manager| namespace(manager).to_owned()).collect();
+    namespaces.extend(Values::default().operator.watched_namespaces);
+    tf_operators(asker, &namespaces).await.map_or_else(Read::Unknown, Read::Known)
+}
+
+/// What keeps pods of components, by the label that both operators give it.
+async fn workloads(asker: &Asker) -> Read<Vec<Value>> {
+    let mut all = Vec::new();
+    for plural in ["statefulsets", "daemonsets"] {
+        let path = format!("/apis/apps/v1/{plural}?labelSelector=tf_manager");
+        match asker.list(&path).await.or(Vec::new()) {
+            Ok(found) => all.extend(found),
+            Err(why) => return Read::Unknown(why),
+        }
     }
-    found
+    Read::Known(all)
 }
 
 async fn objects(asker: &Asker, world: &mut World) {
@@ -140,7 +146,10 @@ async fn objects(asker: &Asker, world: &mut World) {
     world.kubeadm = within(asker.get(kubeadm).await, "ClusterConfiguration");
     let openshift = "/api/v1/namespaces/kube-system/configmaps/cluster-config-v1";
     world.openshift = within(asker.get(openshift).await, "install-config");
-    world.tf_operators = tf_operators(asker).await;
+    world.tf_operators = known_tf_operators(asker, world).await;
+    if !world.tf_operators.items().is_empty() {
+        world.workloads = workloads(asker).await;
+    }
     world.profiles = asker.list("/apis/opensdn.io/v1alpha1/vrouterprofiles").await;
     world.policies = asker.list("/apis/opensdn.io/v1alpha1/admissionpolicies").await;
     let crds = opensdn_crds::all().into_iter().filter_map(|crd| crd.metadata.name).map(|name| {

@@ -9,9 +9,9 @@ use super::cluster_api::minor;
 use super::report::Verdict;
 use super::world::World;
 use super::{few, number_of};
+use crate::snapshot::tf_operator::{TfOperator, component_of};
 use crate::snapshot::{
-    Read, TF_OPERATOR_LIMITS, annotation, has_ended, label, limits_tf_operator, list, name,
-    namespace, number, text, title,
+    Read, TF_OPERATOR_LIMITS, annotation, label, limits_tf_operator, list, name, text,
 };
 
 /// The marks of tools that write an object again when another has changed it.
@@ -36,23 +36,23 @@ fn tool(object: &Value) -> Option<&'static str> {
     }
 }
 
-/// Whether it runs, or would if there were a node for it; scaled to 0 it does as long as it has a pod.
-fn runs(world: &World, deployment: &Value) -> bool {
-    let labels = deployment.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
-    let is_of_it = |pod: &Value| {
-        namespace(pod) == namespace(deployment)
-            && !has_ended(pod)
-            && labels.is_some_and(|labels| {
-                let has = |(key, value): (&String, &Value)| label(pod, key) == value.as_str();
-                !labels.is_empty() && labels.iter().all(has)
-            })
-    };
-    number(deployment, "/spec/replicas") != Some(0) || world.pods.items().iter().any(is_of_it)
+/// A tf-operator that runs.
+pub(super) fn tf_operator(world: &World) -> Option<&TfOperator> {
+    world.tf_operators.items().iter().find(|one| one.runs())
 }
 
-/// The Deployment of a tf-operator that runs.
-pub(super) fn tf_operator(world: &World) -> Option<&Value> {
-    world.tf_operators.items().iter().find(|one| runs(world, one))
+/// Where one was scaled to 0, workloads that it has made, and which no operator of ours looks after.
+fn left_alone(world: &World, has_ours: bool) -> Option<Verdict> {
+    let away = world.tf_operators.items().first()?;
+    let made = world.workloads.items().iter().filter(|one| component_of(one).is_some()).count();
+    (!has_ours && made > 0).then(|| {
+        Verdict::fail(format!(
+            "tf-operator ({}) is scaled to 0, and no operator looks after the {} that it has made",
+            away.title(),
+            number_of(made, "workload")
+        ))
+        .fix("kubectl opensdn install --adopt --dry-run=server")
+    })
 }
 
 /// The version of the API server where it has no API any more that tf-operator needs (`zookeeper_controller.go:29`).
@@ -62,12 +62,13 @@ fn too_new(world: &World) -> Option<&str> {
 }
 
 /// What is wrong with an installation beside upstream's operator, or missing from it.
-fn beside(world: &World, upstream: &Value, has: impl Fn(&str) -> bool) -> Option<Verdict> {
-    let title = title(upstream);
+fn beside(world: &World, upstream: &TfOperator, has: impl Fn(&str) -> bool) -> Option<Verdict> {
+    let running: Vec<String> =
+        world.tf_operators.items().iter().filter(|one| one.runs()).map(TfOperator::title).collect();
+    let title = few(&running);
     if has(names::operator::NAME) {
-        return Some(Verdict::fail(format!(
-            "tf-operator runs ({title}), and changes what this operator changes"
-        )));
+        let said = format!("tf-operator runs ({title}), and changes what this operator changes");
+        return Some(Verdict::fail(said).fix(upstream.end()));
     }
     let said = if !has(names::webhook::NAME) {
         format!("tf-operator runs ({title}): install puts no operator of ours beside it")
@@ -81,7 +82,11 @@ fn beside(world: &World, upstream: &Value, has: impl Fn(&str) -> bool) -> Option
                 "tf-operator runs ({title}) on Kubernetes {version}: it asks for policy/v1beta1, which is gone since \
                  1.25, and deploys nothing beyond databases and vrouters"
             ))
-            .fix("kubectl -n NAMESPACE logs deployment/tf-operator | grep PodDisruptionBudget")
+            .fix(format!(
+                "kubectl -n {} logs deployment/{} | grep PodDisruptionBudget",
+                upstream.namespace(),
+                upstream.key.name
+            ))
         });
     } else {
         format!(
@@ -114,6 +119,9 @@ pub(super) fn owners(world: &World) -> Verdict {
         return Verdict::fail(format!("{all}; other objects of OpenSDN are not of it"));
     }
     let has = |name: &str| world.deployments.get(name).is_some_and(|one| one.known().is_some());
+    if let Some(verdict) = left_alone(world, has(names::operator::NAME)) {
+        return verdict;
+    }
     if let Some(upstream) = tf_operator(world)
         && let Some(verdict) = beside(world, upstream, has)
     {

@@ -12,6 +12,7 @@ use super::upgrade::Upgrade;
 use crate::probe::Answers;
 use crate::probe::matrix::Tried;
 use crate::snapshot::places::Places;
+use crate::snapshot::tf_operator::TfOperator;
 use crate::snapshot::{Read, list, namespace, text, waits_for_network};
 
 /// Either of them marks a node of the control plane; kubeadm sets only the first since 1.24.
@@ -61,8 +62,10 @@ pub(crate) struct World {
     pub(crate) definitions: BTreeMap<String, Read<Value>>,
     /// Our Deployments by name.
     pub(crate) deployments: BTreeMap<String, Read<Value>>,
-    /// Deployments of upstream's operator.
-    pub(crate) tf_operators: Read<Vec<Value>>,
+    /// Upstream's operators, also those that are scaled to 0.
+    pub(crate) tf_operators: Read<Vec<TfOperator>>,
+    /// What keeps pods of components, where there is a tf-operator.
+    pub(crate) workloads: Read<Vec<Value>>,
     /// AdmissionPolicies.
     pub(crate) policies: Read<Vec<Value>>,
     /// ServiceCIDRs.

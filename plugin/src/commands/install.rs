@@ -23,7 +23,7 @@ use crate::install::requests::Requests;
 use crate::install::survey::{
     BesideTfOperator, Survey, Takeover, beside_tf_operator, inventory, namespaces_of_inventories,
 };
-use crate::install::take_over::TakeOver;
+use crate::install::take_over::{TakeOver, unwatched};
 use crate::install::target::Target;
 use crate::install::values::{ValuesArgs, forgotten, steps};
 use crate::install::waiting::Deadline;
@@ -280,16 +280,16 @@ impl Install {
             ui.confirm(&format!("install in {}", target.name()))?;
         }
         let wait = if self.wait { Wait::Ready } else { Wait::NoLonger };
-        let stage = Cell::new(Stage::Applying);
+        let stage = Cell::new(Stage::Starting);
         let deadline = Deadline::after(self.timeout);
         let work = Applying { requests: &requests, survey: &survey, deadline, wait, stage: &stage };
         let install = async {
             let Some(found) = &answer.take_over else { return work.run(ui).await };
             let taken = async {
-                found.end_tf_operator(&requests, deadline, ui).await?;
+                found.end_tf_operator(&requests, deadline, &stage, ui).await?;
                 work.run(ui).await
             };
-            taken.await.map_err(|failure| found.explain(failure))
+            taken.await.map_err(|failure| found.explain(stage.get(), failure))
         };
         let done = tokio::select! {
             biased;
@@ -317,7 +317,12 @@ async fn taken_over(
     ui: &mut Ui,
 ) -> Result<Option<TakeOver>, Failure> {
     let found = match beside_tf_operator(requests, values, adopt).await? {
-        BesideTfOperator::Nothing => return Ok(None),
+        BesideTfOperator::Nothing => {
+            if let Some(warning) = unwatched(requests, values).await {
+                ui.warn(&warning);
+            }
+            return Ok(None);
+        }
         BesideTfOperator::Note(note) => {
             ui.note(&note);
             return Ok(None);
@@ -338,13 +343,13 @@ fn interrupted(stage: Stage, take_over: Option<&TakeOver>) -> Failure {
             "detached: all is applied, and the cluster continues by itself",
             "kubectl opensdn status -w shows the rest",
         ),
-        (Stage::Applying, None) => failure(
+        (_, None) => failure(
             "interrupted",
             "interrupted: what is applied stays",
             "the same command continues",
         ),
-        (Stage::Applying, Some(found)) => {
-            failure("interrupted", "interrupted: what is applied stays", &found.way_on())
+        (stage, Some(found)) => {
+            failure("interrupted", "interrupted: what is applied stays", &found.way_on(stage))
         }
     }
 }

@@ -33,8 +33,12 @@ pub(crate) enum Wait {
 /// How far an installation is, for who interrupts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Objects are applied.
-    Applying,
+    /// Nothing of what runs has been touched.
+    Starting,
+    /// tf-operator is scaled to 0, of which a take-over takes what it runs.
+    TfOperatorEnded,
+    /// Our programs are applied, and begin.
+    Programs,
     /// All is applied; what is waited for happens by itself.
     Waiting,
 }
@@ -75,6 +79,7 @@ impl Applying<'_> {
             for phase in PHASES {
                 if phase == Phase::Program {
                     self.is_alone().await?;
+                    self.stage.set(Stage::Programs);
                 }
                 self.apply(phase, ui).await?;
             }
@@ -91,7 +96,7 @@ impl Applying<'_> {
 
     async fn is_alone(&self) -> Result<(), Failure> {
         match self.survey.values.operator.enabled {
-            true => is_alone(self.requests).await,
+            true => is_alone(self.requests, &self.survey.values).await,
             false => Ok(()),
         }
     }

@@ -14,6 +14,7 @@ use super::object::{MANAGER, ObjectKey};
 use super::plan::DryRun;
 use crate::clients::{is_absent, unanswered, why};
 use crate::exit::Failure;
+use crate::snapshot::ask::Asker;
 
 /// A cluster.
 pub(crate) struct Requests {
@@ -42,6 +43,11 @@ impl Requests {
     /// By this client.
     pub(crate) fn new(client: Client) -> Self {
         Self { client }
+    }
+
+    /// What asks the same cluster for parts of a snapshot.
+    pub(crate) fn asker(&self) -> Asker {
+        Asker::new(self.client.clone())
     }
 
     fn api(&self, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {

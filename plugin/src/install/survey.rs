@@ -13,8 +13,7 @@ use super::inventory::{self, Entry, Inventory, Progress, VERSION};
 use super::object::{ObjectKey, is_member, with_labels};
 use super::plan::{Adopt, Counts, DryRun, Planned, decide, is_foreign};
 use super::requests::Requests;
-use super::take_over::{TakeOver, take_over};
-use super::tf_operator;
+use super::take_over::{SECOND, TakeOver, operators, take_over};
 use super::values::steps;
 use crate::exit::{Exit, Failure};
 use crate::snapshot::limits_tf_operator;
@@ -115,14 +114,16 @@ pub(crate) async fn beside_tf_operator(
     values: &Values,
     adopt: Adopt,
 ) -> Result<BesideTfOperator, Failure> {
-    let operators = tf_operator::running(requests).await?;
-    let Some(other) = operators.first().map(|one| &one.key) else {
-        return Ok(BesideTfOperator::Nothing);
-    };
+    let operators = operators(requests, values).await?;
+    let running: Vec<String> =
+        operators.iter().filter(|one| one.runs()).map(|one| one.key.to_string()).collect();
+    let others = running.join(", ");
     if !values.operator.enabled {
-        let is_judged = values.policies.tf_operator || limits_are_in_force(requests).await;
+        let is_judged = running.is_empty()
+            || values.policies.tf_operator
+            || limits_are_in_force(requests).await;
         let note = format!(
-            "{other} runs, and what it cannot do with manifests that are right is not judged: \
+            "{others} runs, and what it cannot do with manifests that are right is not judged: \
              --set policies.tfOperator=true puts that in force"
         );
         return Ok(if is_judged {
@@ -131,14 +132,15 @@ pub(crate) async fn beside_tf_operator(
             BesideTfOperator::Note(note)
         });
     }
-    if adopt == Adopt::Yes {
-        return take_over(requests, operators, values).await.map(BesideTfOperator::TakeOver);
+    if running.is_empty() || adopt == Adopt::Yes {
+        let found = take_over(requests, operators, values).await?;
+        return Ok(found.map_or(BesideTfOperator::Nothing, BesideTfOperator::TakeOver));
     }
-    let message = format!("{other} runs, and two operators would change the same objects");
+    let message = format!("{others} runs, and two operators would change the same objects");
     let hint = "to have its objects judged: --set operator.enabled=false --set policies.tfOperator=true; \
                 to have ours take over what it runs: --adopt, with \
                 --dry-run=server to see what that is";
-    Err(Failure::new(Exit::Refused, "second-operator", message, hint))
+    Err(Failure::new(Exit::Refused, SECOND, message, hint))
 }
 
 /// Whether someone has applied the policy without us. Advice only: who may not list them gets the note.

@@ -1,27 +1,32 @@
 //! Taking over what tf-operator runs: what that is, what speaks against it, and the end of tf-operator, by which ours can
 //! begin. Deliberately not here: what becomes of the objects (the operator, `reconcile/take_over.rs`).
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use kube::api::{ApiResource, GroupVersionKind};
-use opensdn_crds::component::COMPONENTS;
 use opensdn_crds::{TUNGSTEN_GROUP, VERSION};
 use opensdn_deploy::{Values, names};
 use opensdn_validate::report::one_line;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use tokio::time::sleep;
 
+use super::applying::Stage;
 use super::object::ObjectKey;
 use super::requests::Requests;
-use super::tf_operator::{self, TfOperator};
-use super::waiting::Deadline;
+use super::waiting::{Deadline, POLL_INTERVAL};
 use super::waits::State;
 use crate::exit::{Exit, Failure};
 use crate::shell::quoted;
-use crate::snapshot::{list, namespace, number, text, title};
+use crate::snapshot::ask::Asker;
+use crate::snapshot::tf_operator::{TfOperator, component_of, tf_operators};
+use crate::snapshot::{namespace, number, text, title};
 use crate::ui::Ui;
 
+/// So often it is asked once more whether tf-operator runs, where that is not answered.
+const TRIES: u32 = 5;
 /// By which both operators know what is of a component.
 const LABEL: &str = "tf_manager";
 
@@ -35,7 +40,7 @@ pub(crate) struct TakeOver {
     #[serde(skip)]
     #[schemars(skip)]
     running: Vec<TfOperator>,
-    /// Whether ours is there already: then there is no way back to tf-operator.
+    /// Whether ours was there before: then there is no way back to tf-operator.
     #[serde(skip)]
     #[schemars(skip)]
     has_ours: bool,
@@ -76,7 +81,35 @@ struct World {
     with_ca: BTreeSet<String>,
 }
 
-/// What would be taken over; nothing where no tf-operator runs.
+/// The tf-operators of the cluster, also those that are scaled to 0.
+///
+/// # Errors
+/// It cannot be told which there are.
+pub(crate) async fn operators(
+    requests: &Requests,
+    values: &Values,
+) -> Result<Vec<TfOperator>, Failure> {
+    let managers = managers(requests).await?;
+    let mut namespaces: BTreeSet<String> =
+        managers.iter().map(|manager| namespace(manager).to_owned()).collect();
+    namespaces.extend(values.operator.watched_namespaces.iter().cloned());
+    tf_operators(&requests.asker(), &namespaces).await.map_err(|why| {
+        let message = "failed to tell whether tf-operator runs beside what is installed";
+        let hint = "the same command again, as someone who may list Deployments and create SubjectAccessReviews";
+        let mut failure = Failure::new(Exit::Unreachable, "unknown-operator", message, hint);
+        failure.causes = vec![why];
+        failure
+    })
+}
+
+async fn managers(requests: &Requests) -> Result<Vec<Value>, Failure> {
+    let managers = GroupVersionKind::gvk(TUNGSTEN_GROUP, VERSION, "Manager");
+    let managers = ApiResource::from_gvk_with_plural(&managers, "managers");
+    requests.list(&managers, None, "").await
+}
+
+/// What these run and is taken over. Nothing, if none of them runs, and ours looks after all or there is nothing to look after:
+/// a take-over that was interrupted continues.
 ///
 /// # Errors
 /// The cluster cannot be asked, or something has to be put right before.
@@ -84,25 +117,22 @@ pub(crate) async fn take_over(
     requests: &Requests,
     operators: Vec<TfOperator>,
     values: &Values,
-) -> Result<TakeOver, Failure> {
-    let managers = GroupVersionKind::gvk(TUNGSTEN_GROUP, VERSION, "Manager");
-    let managers = ApiResource::from_gvk_with_plural(&managers, "managers");
-    let ours = ObjectKey {
-        namespace: Some(names::operator::NAMESPACE.to_owned()),
-        ..ObjectKey::cluster("apps/v1", "Deployment", names::operator::NAME)
-    };
+) -> Result<Option<TakeOver>, Failure> {
+    let place = &values.operator.namespace;
+    let ours = ObjectKey::within(place, "apps/v1", "Deployment", names::operator::NAME);
     let mut world = World {
         operators,
         has_ours: requests.get(&ours).await?.is_some(),
-        managers: requests.list(&managers, None, "").await?,
-        workloads: Vec::new(),
-        with_ca: BTreeSet::new(),
+        managers: managers(requests).await?,
+        ..World::default()
     };
+    let runs = world.operators.iter().any(TfOperator::runs);
+    if !runs && world.has_ours {
+        return Ok(None);
+    }
     for namespace in world.managers.iter().map(namespace) {
-        let ca = ObjectKey {
-            namespace: Some(namespace.to_owned()),
-            ..ObjectKey::cluster("v1", "Secret", names::operator::GIVEN_CA_SECRET)
-        };
+        let ca = names::operator::GIVEN_CA_SECRET;
+        let ca = ObjectKey::within(namespace, "v1", "Secret", ca);
         if requests.get(&ca).await?.is_some() {
             world.with_ca.insert(namespace.to_owned());
         }
@@ -111,13 +141,17 @@ pub(crate) async fn take_over(
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", kind));
         world.workloads.extend(requests.list(&resource, None, LABEL).await?);
     }
+    let found = of(&world);
+    if !runs && found.services.is_empty() {
+        return Ok(None);
+    }
     refuse(&world, &values.operator.watched_namespaces)?;
-    Ok(of(&world))
+    Ok(Some(found))
 }
 
 /// What would make it fail half-way.
 fn refuse(world: &World, watched: &[String]) -> Result<(), Failure> {
-    for operator in &world.operators {
+    for operator in world.operators.iter().filter(|one| one.runs()) {
         if let Some(version) = &operator.version_of_olm {
             let key = &operator.key;
             let message = format!(
@@ -132,23 +166,34 @@ fn refuse(world: &World, watched: &[String]) -> Result<(), Failure> {
             return Err(Failure::new(Exit::Refused, "kept-by-olm", message, hint));
         }
     }
-    let outside: Vec<String> = world
-        .managers
-        .iter()
-        .filter(|manager| !watched.iter().any(|one| one == namespace(manager)))
-        .map(|manager| format!("Manager {}", title(manager)))
-        .collect();
-    if outside.is_empty() {
-        return Ok(());
-    }
-    let mut namespaces: Vec<&str> = world.managers.iter().map(namespace).collect();
-    namespaces.sort_unstable();
-    namespaces.dedup();
+    let Some((outside, hint)) = outside(&world.managers, watched) else { return Ok(()) };
     let message = "the operator would not watch a namespace with a Manager of tf-operator: no operator would look after it";
-    let hint = format!("--set operator.watchedNamespaces={}", namespaces.join(","));
     let mut failure = Failure::new(Exit::Refused, "unwatched-manager", message, hint);
     failure.causes = outside;
     Err(failure)
+}
+
+/// The Managers in namespaces that the operator would not watch, and by what it would watch all.
+fn outside(managers: &[Value], watched: &[String]) -> Option<(Vec<String>, String)> {
+    let is_outside = |manager: &&Value| !watched.iter().any(|one| one == namespace(manager));
+    let outside = managers.iter().filter(is_outside);
+    let outside: Vec<String> =
+        outside.map(|manager| format!("Manager {}", title(manager))).collect();
+    let mut namespaces: Vec<&str> = managers.iter().map(namespace).collect();
+    namespaces.sort_unstable();
+    namespaces.dedup();
+    let set = format!("--set operator.watchedNamespaces={}", namespaces.join(","));
+    (!outside.is_empty()).then_some((outside, set))
+}
+
+/// What is to be known of Managers that the operator would not watch. Advice only: who may not list them can install all the same.
+pub(crate) async fn unwatched(requests: &Requests, values: &Values) -> Option<String> {
+    if !values.operator.enabled {
+        return None;
+    }
+    let managers = managers(requests).await.unwrap_or_default();
+    let (outside, set) = outside(&managers, &values.operator.watched_namespaces)?;
+    Some(format!("no operator looks after {}: {set}", outside.join(", ")))
 }
 
 fn of(world: &World) -> TakeOver {
@@ -193,10 +238,7 @@ fn of(world: &World) -> TakeOver {
 
 /// A workload that a component of OpenSDN owns.
 fn service(world: &World, workload: &Value) -> Option<TakenService> {
-    let owner = list(workload, "/metadata/ownerReferences").find(|owner| {
-        text(owner, "/apiVersion").starts_with(TUNGSTEN_GROUP)
-            && COMPONENTS.iter().any(|facts| facts.kind == text(owner, "/kind"))
-    })?;
+    let owner = component_of(workload)?;
     let (pods, ready) = match text(workload, "/kind") {
         "DaemonSet" => ("/status/desiredNumberScheduled", "/status/numberReady"),
         _ => ("/spec/replicas", "/status/readyReplicas"),
@@ -217,10 +259,17 @@ impl TakeOver {
     /// What is said before it is confirmed.
     pub(crate) fn lines(&self) -> Vec<String> {
         let operators: Vec<String> = self.operators.iter().map(ToString::to_string).collect();
-        let mut lines = vec![format!(
-            "takes over what tf-operator runs: {} is scaled to 0, and stays otherwise",
-            operators.join(", ")
-        )];
+        let operators = operators.join(", ");
+        let runs = self.running.iter().any(TfOperator::runs);
+        let mut lines = vec![if runs {
+            format!(
+                "takes over what tf-operator runs: {operators} is scaled to 0, and stays otherwise"
+            )
+        } else {
+            format!(
+                "takes over what tf-operator ran: {operators} is scaled to 0, and no operator is in its place"
+            )
+        }];
         let mut of_kind: BTreeMap<(&str, &str, bool), (i64, Vec<&str>)> = BTreeMap::new();
         for service in &self.services {
             let key = (&*service.workload.kind, &*service.kind, service.recreated);
@@ -255,73 +304,107 @@ impl TakeOver {
         &self,
         requests: &Requests,
         deadline: Deadline,
+        stage: &Cell<Stage>,
         ui: &mut Ui,
     ) -> Result<(), Failure> {
-        for key in self.running.iter().filter(|one| one.replicas > 0).map(|one| &one.key) {
-            ui.progress(&format!("scaling {key} to 0"));
-            let doing = format!("scale {key} to 0");
-            deadline.within(&doing, requests.scale_to_zero(key)).await??;
+        for operator in &self.running {
+            if operator.replicas > 0 {
+                let doing = format!("scale {} to 0", operator.key);
+                ui.progress(&format!("scaling {} to 0", operator.key));
+                deadline.within(&doing, requests.scale_to_zero(&operator.key)).await??;
+            }
+            stage.set(Stage::TfOperatorEnded);
         }
-        let keys = self.operators.clone();
-        deadline
-            .wait_for("tf-operator to end", keys, ui, async |key| self.state(requests, key).await)
-            .await
-    }
-
-    async fn state(&self, requests: &Requests, key: &ObjectKey) -> Result<State, Failure> {
-        let Some(operator) = self.running.iter().find(|one| one.key == *key) else {
-            return Ok(State::Ready);
-        };
-        Ok(match operator.now(requests).await? {
-            (replicas, _) if replicas > 0 => State::Hopeless(format!(
-                "it was scaled to 0, and is scaled to {replicas} again: who does that, a person or a tool such as Argo CD, \
-                 has to leave it"
-            )),
-            (_, None) => State::Ready,
-            (_, Some(pod)) => State::Waiting(format!("its pod {pod} is still there")),
+        let (keys, asker) = (self.operators.clone(), requests.asker());
+        let state = async |key: &ObjectKey| Ok(self.state(&asker, key).await);
+        let ended = deadline.wait_for("tf-operator to end", keys, ui, state).await;
+        ended.map_err(|failure| match failure.code {
+            "not-ready" => Failure {
+                code: STARTED_AGAIN,
+                message: "tf-operator was started again".to_owned(),
+                hint: "find out who starts it, a person or a tool such as Argo CD; then the same command again".to_owned(),
+                ..failure
+            },
+            _ => failure,
         })
     }
 
+    async fn state(&self, asker: &Asker, key: &ObjectKey) -> State {
+        let Some(operator) = self.running.iter().find(|one| one.key == *key) else {
+            return State::Ready;
+        };
+        match operator.now(asker).await {
+            // It answered before, and does again.
+            Err(why) => State::Waiting(why),
+            Ok((0, None)) => State::Ready,
+            Ok((0, Some(pod))) => State::Waiting(format!("its pod {pod} is still there")),
+            Ok((replicas, _)) => {
+                State::Hopeless(format!("{key} was scaled to 0, and is scaled to {replicas} again"))
+            }
+        }
+    }
+
     /// With how to continue, and how to go back as long as ours is not there.
-    pub(crate) fn explain(&self, failure: Failure) -> Failure {
-        let mut hints = Vec::from_iter(Some(failure.hint.clone()).filter(|hint| !hint.is_empty()));
-        hints.push(self.way_on());
+    pub(crate) fn explain(&self, stage: Stage, failure: Failure) -> Failure {
+        if [SECOND, STARTED_AGAIN].contains(&failure.code) {
+            return failure;
+        }
+        let hints = [failure.hint.clone(), self.way_on(stage)];
+        let hints: Vec<String> = hints.into_iter().filter(|hint| !hint.is_empty()).collect();
         Failure { hint: hints.join("; "), ..failure }
     }
 
     /// What is so where the installation is not done.
-    pub(crate) fn way_on(&self) -> String {
-        let on = "tf-operator is scaled to 0, and no operator looks after what it ran until the same command has continued";
-        if self.has_ours {
-            return on.replace(
-                ", and no operator looks after what it ran until",
-                ": ours has to look after what it ran, once",
-            );
+    pub(crate) fn way_on(&self, stage: Stage) -> String {
+        match stage {
+            Stage::Starting => "tf-operator is as it was; the same command tries again".to_owned(),
+            Stage::TfOperatorEnded if !self.has_ours => {
+                let back: Vec<String> = self.running.iter().map(TfOperator::back).collect();
+                format!(
+                    "tf-operator is scaled to 0, and no operator looks after what it ran until the same command has \
+                     continued; to go back instead: {}",
+                    back.join("; ")
+                )
+            }
+            Stage::TfOperatorEnded | Stage::Programs | Stage::Waiting => {
+                "the operator of this installation looks after what tf-operator ran: leave that scaled to 0; the same \
+                 command continues"
+                    .to_owned()
+            }
         }
-        let back = self.running.iter().map(TfOperator::back).collect::<Vec<_>>().join("; ");
-        format!("{on}; to go back instead: {back}")
     }
 }
+
+/// The code of a failure by which two operators run.
+pub(crate) const SECOND: &str = "second-operator";
+/// That of one by which tf-operator does not end.
+const STARTED_AGAIN: &str = "started-again";
 
 /// Looks once more that no tf-operator runs, as ours begins.
 ///
 /// # Errors
 /// One does, or it cannot be told.
-pub(crate) async fn is_alone(requests: &Requests) -> Result<(), Failure> {
-    let running = tf_operator::running(requests).await?;
-    let Some(other) = running.first() else { return Ok(()) };
-    let key = &other.key;
+pub(crate) async fn is_alone(requests: &Requests, values: &Values) -> Result<(), Failure> {
+    let mut found = operators(requests, values).await;
+    for _ in 1..TRIES {
+        if found.is_ok() {
+            break;
+        }
+        sleep(POLL_INTERVAL).await;
+        found = operators(requests, values).await;
+    }
+    let found = found?;
+    let Some(other) = found.iter().find(|one| one.runs()) else { return Ok(()) };
     let what = match other.replicas {
         0 => format!("its pod {} is still there", other.pods.join(", ")),
         replicas => format!("it is scaled to {replicas} again"),
     };
-    let message = format!("{key} would run beside our operator: {what}");
+    let message = format!("{} would run beside our operator: {what}", other.key);
     let hint = format!(
-        "two operators change the same objects: find out who starts it, and then: kubectl scale deployment {} -n {} --replicas=0",
-        key.name,
-        key.namespace.as_deref().unwrap_or_default()
+        "two operators change the same objects: find out who starts it; then: {}, and the same command again",
+        other.end()
     );
-    Err(Failure::new(Exit::Refused, "second-operator", message, hint))
+    Err(Failure::new(Exit::Refused, SECOND, message, hint))
 }
 
 #[cfg(test)]
@@ -340,7 +423,10 @@ mod tests {
     }
 
     fn operator(version_of_olm: Option<&str>) -> TfOperator {
-        TfOperator::of_tests("tf", version_of_olm)
+        let deployment = json!({"metadata": {"name": "tf-operator", "namespace": "tf"}, "spec": {"replicas": 1}});
+        let mut operator = TfOperator::of(&deployment);
+        operator.version_of_olm = version_of_olm.map(str::to_owned);
+        operator
     }
 
     fn manager(namespace: &str, stage: i64) -> Value {
@@ -397,6 +483,23 @@ mod tests {
         assert!(cassandra.contains("cassandra1-set has 2 of 3 pods ready"), "{cassandra}");
         assert!(redis.contains("Redis tf/redis1 has one pod"), "{redis}");
         assert!(upgrade.contains("ziuState 3"), "{upgrade}");
+    }
+
+    #[test]
+    fn the_way_back_is_said_only_while_no_operator_of_ours_has_begun() {
+        let found = of(&World { operators: vec![operator(None)], ..World::default() });
+        let back = "kubectl scale deployment tf-operator -n tf --replicas=1";
+        let says = |found: &TakeOver, stage| found.way_on(stage).contains(back);
+        assert!(!says(&found, Stage::Starting), "it runs");
+        assert!(says(&found, Stage::TfOperatorEnded));
+        assert!(!says(&found, Stage::Programs) && !says(&found, Stage::Waiting));
+        let before = TakeOver { has_ours: true, ..found.clone() };
+        assert!(!says(&before, Stage::TfOperatorEnded), "two would run");
+        let second = Failure::new(Exit::Refused, SECOND, "two run", "end one");
+        assert_eq!(found.explain(Stage::Programs, second).hint, "end one");
+        let other = Failure::new(Exit::TimedOut, "late", "it is late", "wait");
+        let hint = found.explain(Stage::Programs, other).hint;
+        assert!(hint.starts_with("wait; ") && hint.contains("leave that scaled to 0"), "{hint}");
     }
 
     #[test]

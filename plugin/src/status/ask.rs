@@ -131,26 +131,25 @@ pub(crate) async fn world(asker: &Asker, scope: &Scope) -> World {
     let (kinds, rest) = kinds(&world, scope.kind);
     world.not_listed = rest;
     let alone = objects_of_kinds(asker, scope, kinds);
-    let (alone, tf_operator) = tokio::join!(alone, tf_operator(asker, &world));
-    (world.alone, world.tf_operator) = (alone, tf_operator);
+    let (alone, tf_operators) = tokio::join!(alone, tf_operators(asker, &world));
+    (world.alone, world.tf_operators) = (alone, tf_operators);
     world
 }
 
-/// Upstream's operator, which runs beside its Managers.
-async fn tf_operator(asker: &Asker, world: &World) -> Read<serde_json::Value> {
+/// Upstream's operators, each of which looks after the Managers of its namespace. A name says enough there: who may make
+/// Deployments beside Managers looks after them.
+async fn tf_operators(asker: &Asker, world: &World) -> Vec<serde_json::Value> {
     let namespaces: BTreeSet<&str> =
         world.managers.items().iter().map(crate::snapshot::namespace).collect();
+    let mut found = Vec::new();
     for namespace in namespaces.into_iter().take(MOST_NAMESPACES) {
         let path = format!(
             "/apis/apps/v1/namespaces/{namespace}/deployments/{}",
             crate::snapshot::TF_OPERATOR
         );
-        let found = asker.get(&path).await;
-        if found.known().is_some() {
-            return found;
-        }
+        found.extend(asker.get(&path).await.known().cloned());
     }
-    Read::Absent
+    found
 }
 
 /// Those of a list that are in one of the namespaces.

@@ -4,7 +4,6 @@
 use super::components::{Known, STOPPED};
 use super::report::{Cause, ComponentStatus, Part, PodStatus, Word};
 use super::surroundings::Nodes;
-use crate::snapshot::TF_OPERATOR;
 use crate::snapshot::places::Places;
 
 /// Marks what is a cause and what is blocked by what; the causes in the order in which to look at them.
@@ -179,19 +178,13 @@ fn of_part(part: &Part, places: &Places) -> Option<Cause> {
         message: part.message.clone(),
         since: None,
         affects: Vec::new(),
-        look: match part.name.as_str() {
+        look: part.look.clone().unwrap_or_else(|| match part.name.as_str() {
             "operator" => format!("kubectl get pods -n {}", places.operator),
-            TF_OPERATOR if part.state == Some(Word::Inactive) => {
-                "kubectl opensdn install --adopt --dry-run=server".to_owned()
-            }
-            TF_OPERATOR => {
-                format!("kubectl scale deployment {TF_OPERATOR} -n NAMESPACE --replicas=0")
-            }
             "policies" => "kubectl get admissionpolicies".to_owned(),
             "certificates" => {
                 "kubectl get secrets -A -l app.kubernetes.io/managed-by=opensdn-operator".to_owned()
             }
             _ => format!("kubectl get pods -n {}", places.webhook),
-        },
+        }),
     })
 }

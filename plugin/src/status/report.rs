@@ -390,6 +390,10 @@ pub(crate) struct Part {
     pub(crate) message: String,
     /// Whether the cluster is degraded by it.
     pub(crate) degrades: bool,
+    /// The command for a closer look, where it is not that of its kind.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(crate) look: Option<String>,
 }
 
 /// Something that could not be read.

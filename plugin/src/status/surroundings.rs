@@ -125,6 +125,7 @@ fn empty(name: &str) -> Part {
         created: None,
         message: String::new(),
         degrades: false,
+        look: None,
     }
 }
 

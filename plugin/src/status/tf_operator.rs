@@ -1,19 +1,21 @@
 //! What there is to say of upstream's operator beside ours, or in its place.
 
-use opensdn_crds::component::COMPONENTS;
+use opensdn_deploy::Values;
 use serde_json::Value;
 
 use super::report::{Part, Word};
 use super::surroundings::program;
 use super::world::World;
-use crate::snapshot::{Read, TF_OPERATOR, list, number, text, title};
+use crate::snapshot::tf_operator::component_of;
+use crate::snapshot::{Read, TF_OPERATOR, namespace, number, title};
 
-/// Nothing where there is none, or where it is away and ours is there.
+/// Of one that runs, if one does. Nothing where there is none, or where all are away and ours is there.
 pub(super) fn part(world: &World) -> Option<Part> {
-    let deployment = world.tf_operator.known()?;
-    let part = program(TF_OPERATOR, &world.tf_operator);
-    let (runs, has_ours) = (number(deployment, "/spec/replicas") != Some(0), has_ours(world));
-    match (runs, has_ours) {
+    let runs = |deployment: &&Value| number(deployment, "/spec/replicas") != Some(0);
+    let running = world.tf_operators.iter().find(runs);
+    let deployment = running.or(world.tf_operators.first())?;
+    let part = program(TF_OPERATOR, &Read::Known(deployment.clone()));
+    match (running.is_some(), has_ours(world)) {
         (true, Some(false) | None) => Some(part),
         (true, Some(true)) => Some(Part {
             message: format!(
@@ -21,20 +23,40 @@ pub(super) fn part(world: &World) -> Option<Part> {
                 title(deployment)
             ),
             degrades: true,
+            look: Some(format!(
+                "kubectl scale deployment {TF_OPERATOR} -n {} --replicas=0",
+                namespace(deployment)
+            )),
             ..part
         }),
         // Its take-over was interrupted, or someone has ended it.
         (false, Some(false)) if made_something(world) => Some(Part {
             state: Some(Word::Inactive),
             message: format!(
-                "{} is scaled to 0, and there is no operator in its place: kubectl opensdn install --adopt",
-                title(deployment)
+                "{} is scaled to 0, and there is no operator in its place: {}",
+                title(deployment),
+                take_over(world)
             ),
             degrades: true,
+            look: Some(format!("{} --dry-run=server", take_over(world))),
             ..part
         }),
         (false, _) => None,
     }
+}
+
+/// By which ours takes over, with all namespaces of Managers watched.
+fn take_over(world: &World) -> String {
+    let watched = Values::default().operator.watched_namespaces;
+    let mut namespaces: Vec<&str> = world.managers.items().iter().map(namespace).collect();
+    namespaces.sort_unstable();
+    namespaces.dedup();
+    let all_are_watched = namespaces.iter().all(|one| watched.iter().any(|other| other == one));
+    let set = match all_are_watched {
+        true => String::new(),
+        false => format!(" --set operator.watchedNamespaces={}", namespaces.join(",")),
+    };
+    format!("kubectl opensdn install --adopt{set}")
 }
 
 /// Nothing where that is not known.
@@ -48,7 +70,6 @@ fn has_ours(world: &World) -> Option<bool> {
 
 /// Whether workloads of components are there to be looked after.
 fn made_something(world: &World) -> bool {
-    let workloads = world.stateful_sets.items().iter().chain(world.daemon_sets.items());
-    let mut owners = workloads.flat_map(|one| list(one, "/metadata/ownerReferences"));
-    owners.any(|owner: &Value| COMPONENTS.iter().any(|facts| facts.kind == text(owner, "/kind")))
+    let mut workloads = world.stateful_sets.items().iter().chain(world.daemon_sets.items());
+    workloads.any(|one| component_of(one).is_some())
 }

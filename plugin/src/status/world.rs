@@ -28,8 +28,8 @@ pub(crate) struct World {
     pub(crate) secrets: Read<Vec<Value>>,
     /// The operator's Deployment.
     pub(crate) operator: Read<Value>,
-    /// Upstream's, in the namespace of a Manager.
-    pub(crate) tf_operator: Read<Value>,
+    /// Upstream's, in the namespaces of Managers.
+    pub(crate) tf_operators: Vec<Value>,
     /// The Lease of the operator that acts.
     pub(crate) lease: Read<Value>,
     /// The webhook's Deployment.

@@ -186,7 +186,17 @@ async fn where_tf_operator_runs_ours_is_not_installed_beside_it() -> Outcome {
     kubectl(&sandbox, &create).await?.success();
     // Whoever has a namespace may call a Deployment so.
     plugin.run("install --yes --wait=false --dry-run=server").await?.ended(0);
-    may_do_everything(&sandbox, "default").await?;
+    // A tenant's account has some right in many a cluster.
+    let little = "--clusterrole=system:service-account-issuer-discovery";
+    let account = "--serviceaccount=default:default";
+    kubectl(&sandbox, &["create", "clusterrolebinding", "little", little, account])
+        .await?
+        .success();
+    plugin.run("install --yes --wait=false --dry-run=server").await?.ended(0);
+    // However it is bound.
+    let group = "--group=system:serviceaccounts:default";
+    let bind = ["create", "clusterrolebinding", "all", "--clusterrole=cluster-admin", group];
+    kubectl(&sandbox, &bind).await?.success();
     let refused = plugin.run("install --yes --wait=false").await?.ended(5);
     refused.with(&["Deployment/default/tf-operator runs", "policies.tfOperator=true"]);
     let note = "what it cannot do with manifests that are right is not judged: --set policies.tfOperator=true";
@@ -344,5 +354,20 @@ async fn a_pod_that_stays_is_waited_for_each_time(
         .ended(5)
         .with(&["tf-lab/cluster1"]);
     finalizers(json!(null)).await?.success();
+    let gone = async || {
+        kubectl(sandbox, &["-n", "tf", "get", "pod", &pod]).await.is_ok_and(|said| !said.ok)
+    };
+    eventually("the pod is gone", gone).await;
+    // Nothing of it runs any more, and what it made still is to be taken over.
+    let narrow = "--set operator.watchedNamespaces=tf";
+    plugin
+        .run(&format!("install --yes --wait=false {narrow}"))
+        .await?
+        .ended(5)
+        .with(&["tf-lab/cluster1"]);
+    let wide = "--set operator.watchedNamespaces=tf,tf-lab";
+    let shown = plugin.run(&format!("install {wide} --dry-run=server -o json")).await?.ended(0);
+    let shown = shown.with(&["takes over what tf-operator ran", "no operator is in its place"]);
+    assert_eq!(shown.document()?["takeOver"]["services"][0]["kind"], "Redis");
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Worlds of the checks of the API server: credentials, rights, owners, what it admits.
 
 use super::*;
+use crate::snapshot::tf_operator::TfOperator;
 
 #[test]
 fn credentials_and_versions() {
@@ -83,7 +84,7 @@ fn owners_of_what_is_there() {
     let upstream = |replicas: u32, ours: &[&str]| {
         let other = json!({"metadata": {"name": "tf-operator", "namespace": "sdn"}, "spec": {"replicas": replicas}});
         but(|world| {
-            world.tf_operators = Read::Known(vec![other]);
+            world.tf_operators = Read::Known(vec![TfOperator::of(&other)]);
             for name in ours {
                 let own = Read::Known(json!({"metadata": {"name": name}}));
                 world.deployments.insert((*name).to_owned(), own);
@@ -92,6 +93,18 @@ fn owners_of_what_is_there() {
     };
     let both = upstream(1, &["opensdn-operator", "opensdn-webhook"]);
     says(&both, "K005", Outcome::Fail, "tf-operator runs (sdn/tf-operator)");
+    let end = "kubectl scale deployment tf-operator -n sdn --replicas=0";
+    assert_eq!(
+        verdict(&both, "K005").fix.as_deref(),
+        Some(end),
+        "and not to install, which is refused"
+    );
+    let owner = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Redis", "name": "redis1"});
+    let made = json!({"metadata": {"name": "a", "ownerReferences": [owner]}});
+    let mut alone = upstream(0, &[]);
+    alone.workloads = Read::Known(vec![made]);
+    let said = "(sdn/tf-operator) is scaled to 0, and no operator looks after the 1 workload";
+    says(&alone, "K005", Outcome::Fail, said);
     says(&upstream(0, &["opensdn-operator"]), "K005", Outcome::Ok, "1 object of OpenSDN");
     let mut judged = upstream(1, &["opensdn-webhook"]);
     says(&judged, "K005", Outcome::Warn, "the policy tf-operator-limits is not in force");

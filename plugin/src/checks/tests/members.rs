@@ -11,6 +11,7 @@ use super::probed::{probed, unknown};
 use super::{forbidden, known, says};
 use crate::probe::wanted::wanted;
 use crate::snapshot::Read;
+use crate::snapshot::tf_operator::TfOperator;
 
 fn manager(world: &mut World) -> &mut serde_json::Value {
     &mut known(&mut world.managers)[0]
@@ -63,8 +64,9 @@ fn nodes_of_control_have_an_address_in_its_network_of_data() {
     says(&unread, "D309", Outcome::Uncertain, "Managers may not be read");
 }
 
-fn tf_operator() -> Read<Vec<serde_json::Value>> {
-    Read::Known(vec![json!({"metadata": {"name": "tf-operator", "namespace": "tf"}})])
+fn tf_operator() -> Read<Vec<TfOperator>> {
+    let deployment = json!({"metadata": {"name": "tf-operator", "namespace": "tf"}});
+    Read::Known(vec![TfOperator::of(&deployment)])
 }
 
 fn with_names(addresses: Seen<Vec<std::net::IpAddr>>) -> World {
@@ -78,8 +80,7 @@ fn with_names(addresses: Seen<Vec<std::net::IpAddr>>) -> World {
     }
     let second = world.probed.as_mut().unwrap().get_mut("m2").unwrap().as_mut().unwrap();
     second.findings.names.wanted[0].addresses = addresses;
-    world.tf_operators =
-        Read::Known(vec![json!({"metadata": {"name": "tf-operator", "namespace": "tf"}})]);
+    world.tf_operators = tf_operator();
     known(&mut world.kubeadm)["networking"]["dnsDomain"] = json!("cluster.local");
     world
 }

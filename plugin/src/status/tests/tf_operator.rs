@@ -13,8 +13,9 @@ fn deployment(replicas: i64) -> Read<Value> {
 fn beside(replicas: i64, ours: Read<Value>) -> World {
     let mut world = world(vec![up("Redis")]);
     let Read::Known(sets) = &mut world.stateful_sets else { panic!("they are known") };
-    sets[0]["metadata"]["ownerReferences"] = json!([{"kind": "Redis", "name": "redis1"}]);
-    world.tf_operator = deployment(replicas);
+    sets[0]["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Redis", "name": "redis1"}]);
+    world.tf_operators = deployment(replicas).known().cloned().into_iter().collect();
     world.operator = ours;
     world
 }
@@ -31,7 +32,15 @@ fn two_operators_are_a_cause_and_so_is_none() {
     let (_, both, degrades) = said_of_it(&beside(1, ours())).unwrap();
     assert!(degrades && both.contains("tf/tf-operator runs beside our operator"), "{both}");
     let report = said(&beside(1, ours()));
-    assert!(report.causes.iter().any(|cause| cause.look.contains("scale deployment tf-operator")));
+    let end = "kubectl scale deployment tf-operator -n tf --replicas=0";
+    assert!(report.causes.iter().any(|cause| cause.look == end), "{:?}", report.causes);
+    // One that is away in another namespace hides none that runs.
+    let mut of_two = beside(0, ours());
+    let mut running = deployment(1).known().cloned().unwrap();
+    running["metadata"]["namespace"] = json!("tf-lab");
+    of_two.tf_operators.push(running);
+    let (_, both, degrades) = said_of_it(&of_two).unwrap();
+    assert!(degrades && both.contains("tf-lab/tf-operator runs beside"), "{both}");
 
     let (state, none, degrades) = said_of_it(&beside(0, Read::Absent)).unwrap();
     assert!(
