@@ -222,15 +222,17 @@ async fn a_cluster_of_tf_operator_stays_as_it_is_until_an_upgrade_replaces_each_
         async || get(&world.sandbox, ["configmap", "redis1-redis-configmap"]).await["data"].clone();
     let (of_redis, of_rabbitmq) = (files().await, passwords(&world).await);
     let pods = Pods::watch(&world.sandbox, "tf")?;
+    let all_are_seen = async || pods.by_name().len() == 3 * KINDS.len();
+    eventually_within(WHOLE, "all pods are seen", all_are_seen).await;
 
     world.operator.start(0)?;
     eventually_within(WHOLE, "the Manager is Ready", async || world.is_ready().await).await;
     // Also for another operator, which has seen nothing of what the first one thought.
     world.operator.kill(0);
     world.operator.start(0)?;
-    kubectl(&world.sandbox, &["-n", "tf", "delete", "pod", "redis1-redis-statefulset-1"])
-        .await?
-        .success();
+    // Its successor of the same name is there at once, and kubectl would wait for that to go, too.
+    let delete = ["-n", "tf", "delete", "pod", "--wait=false", "redis1-redis-statefulset-1"];
+    kubectl(&world.sandbox, &delete).await?.success();
     let is_back = async || {
         let number = pods.by_name();
         number["redis1-redis-statefulset-1"] == 2 && world.is_ready().await
@@ -248,12 +250,12 @@ async fn a_cluster_of_tf_operator_stays_as_it_is_until_an_upgrade_replaces_each_
     );
 
     let recreate =
-        ["-n", "tf", "annotate", "cassandras.tf.tungsten.io/cassandra1", "opensdn.io/recreate=now"];
+        ["-n", "tf", "annotate", "cassandras.tf.tungsten.io/configdb1", "opensdn.io/recreate=now"];
     kubectl(&world.sandbox, &recreate).await?.success();
     let are_new = async || {
         let number = pods.by_name();
         let new =
-            number.iter().filter(|(name, pods)| name.starts_with("cassandra1-") && **pods == 2);
+            number.iter().filter(|(name, pods)| name.starts_with("configdb1-") && **pods == 2);
         new.count() == 3 && world.is_ready().await
     };
     eventually_within(WHOLE, "the members of one service are recreated", are_new).await;
@@ -268,7 +270,7 @@ async fn a_cluster_of_tf_operator_stays_as_it_is_until_an_upgrade_replaces_each_
     let mut number = pods.by_name();
     assert_eq!(number.remove("redis1-redis-statefulset-1"), Some(3));
     for member in 0..3 {
-        let name = format!("cassandra1-cassandra-statefulset-{member}");
+        let name = format!("configdb1-cassandra-statefulset-{member}");
         assert_eq!(number.remove(&name), Some(3), "{name}");
     }
     assert!(number.values().all(|pods| *pods == 2), "each is replaced once: {number:?}");
@@ -283,6 +285,8 @@ async fn without_the_ca_of_tf_operator_members_are_taken_over_one_at_a_time() ->
     let before = uids(&stateful_sets(&world).await?);
     let password = passwords(&world).await["password"].clone();
     let pods = Pods::watch(&world.sandbox, "tf")?;
+    let all_are_seen = async || pods.by_name().len() == 3 * 2;
+    eventually_within(WHOLE, "all pods are seen", all_are_seen).await;
 
     world.operator.start(0)?;
     eventually_within(WHOLE, "the Manager is Ready", async || world.is_ready().await).await;

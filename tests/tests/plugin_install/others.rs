@@ -359,13 +359,12 @@ async fn a_pod_that_stays_is_waited_for_each_time(
     };
     eventually("the pod is gone", gone).await;
     // Nothing of it runs any more, and what it made still is to be taken over.
-    let narrow = "--set operator.watchedNamespaces=tf";
     plugin
         .run(&format!("install --yes --wait=false {narrow}"))
         .await?
         .ended(5)
         .with(&["tf-lab/cluster1"]);
-    let wide = "--set operator.watchedNamespaces=tf,tf-lab";
+    let wide = "--adopt --set operator.watchedNamespaces=tf,tf-lab";
     let shown = plugin.run(&format!("install {wide} --dry-run=server -o json")).await?.ended(0);
     let shown = shown.with(&["takes over what tf-operator ran", "no operator is in its place"]);
     assert_eq!(shown.document()?["takeOver"]["services"][0]["kind"], "Redis");
