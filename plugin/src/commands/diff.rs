@@ -146,6 +146,9 @@ impl ObjectAction {
         match self.action() {
             Action::Create => writeln!(out, "+ {key}"),
             Action::Same => Ok(()),
+            Action::Refused { reason } => {
+                writeln!(out, "! {key}\n    the API server would refuse it: {reason}")
+            }
             Action::Unknown { reason } => writeln!(out, "? {key}\n    {reason}"),
             Action::Foreign { managers } => {
                 writeln!(out, "! {key}\n    is not of this installation: {}", managers.join(", "))

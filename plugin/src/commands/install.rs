@@ -12,6 +12,9 @@ use opensdn_deploy::Values;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::checks::planned::Planned as PlannedObjects;
+use crate::checks::report::Outcome;
+use crate::checks::{Chosen, Purpose, ask, judge};
 use crate::cli::Global;
 use crate::clients::AsksCluster;
 use crate::exit::{Exit, Failure};
@@ -269,6 +272,9 @@ impl Install {
         let layout = ui.layout();
         outdated::lines(&managers, layout).iter().for_each(|line| ui.note(line));
         refuse(&requests, &survey).await?;
+        if survey.counts().create > 0 {
+            preflight(&requests, &target, ui).await;
+        }
         let take_over = taken_over(&requests, &survey.values, adopt, ui).await?;
         let mut answer = Installation { managers, take_over, ..Installation::of(&target, &survey) };
         if self.dry_run == DryRun::Server {
@@ -306,6 +312,27 @@ impl Install {
                 Ok(Exit::Done)
             }
         }
+    }
+}
+
+/// What is wrong with the cluster before the first object is in it. Advice: some of it is put right by what is installed.
+async fn preflight(requests: &Requests, target: &Target, ui: &mut Ui) {
+    let asker = requests.asker();
+    let world = match Box::pin(ask::world(&asker, &target.server, &PlannedObjects::default())).await
+    {
+        Ok(world) => world,
+        Err(failure) => {
+            return ui.warn(&format!("the cluster is not checked: {}", failure.message));
+        }
+    };
+    let (only, skip) = (Vec::new(), Vec::new());
+    let report = judge(&world, &Chosen { only, skip, purpose: Purpose::Installation });
+    let failed = report.checks.iter().filter(|check| check.result == Outcome::Fail);
+    for check in failed.clone() {
+        ui.warn(&format!("check {}: {}", check.id, check.message));
+    }
+    if failed.count() > 0 {
+        ui.hint("all checks, and what to do: kubectl opensdn check --pre");
     }
 }
 
@@ -417,9 +444,13 @@ const SHOWN: usize = 20;
 /// Nothing is written where something cannot be.
 pub(crate) async fn refuse(requests: &Requests, survey: &Survey) -> Result<(), Failure> {
     let mut causes = Vec::new();
-    let (mut conflict, mut foreign) = (None, false);
+    let (mut conflict, mut foreign, mut refused) = (None, false, false);
     for planned in &survey.plan {
         match &planned.action {
+            Action::Refused { reason } => {
+                refused = true;
+                causes.push(format!("{} is refused: {reason}", planned.key));
+            }
             Action::Conflict { conflicts } => {
                 conflict = Some(&planned.key);
                 causes.extend(conflicts.iter().map(|one| format!("{} {one}", planned.key)));
@@ -456,8 +487,18 @@ pub(crate) async fn refuse(requests: &Requests, survey: &Survey) -> Result<(), F
     if let Some(key) = conflict {
         hints.push(format!("to take the fields over: --force-conflicts={}/{}; to keep them, set them in the values", key.kind, key.name));
     }
-    let code = if foreign { "not-ours" } else { "conflict" };
-    let message = "nothing has been changed: there are objects or fields of others";
+    let (code, message) = match (foreign, conflict) {
+        (true, _) => {
+            ("not-ours", "nothing has been changed: there are objects or fields of others")
+        }
+        (false, Some(_)) => ("conflict", "nothing has been changed: there are fields of others"),
+        (false, None) => {
+            ("refused", "nothing has been changed: the API server would refuse objects")
+        }
+    };
+    if refused {
+        hints.push("to be put right by those who administrate the cluster: admission policies, rights, quotas".to_owned());
+    }
     let mut failure = Failure::new(Exit::Refused, code, message, hints.join("; "));
     failure.causes = causes;
     Err(failure)

@@ -61,6 +61,11 @@ pub(crate) enum Action {
         /// Who manages it.
         managers: Vec<String>,
     },
+    /// There is none yet, and the API server would refuse it.
+    Refused {
+        /// Why.
+        reason: String,
+    },
     /// The API server does not say what it would do.
     Unknown {
         /// Why.
@@ -118,7 +123,12 @@ pub(crate) fn decide(
     installation: &str,
     adopt: Adopt,
 ) -> Action {
-    let Some(live) = live else { return Action::Create };
+    let Some(live) = live else {
+        return match dry {
+            Some(DryRun::Refused(reason)) => Action::Refused { reason: reason.clone() },
+            _ => Action::Create,
+        };
+    };
     if adopt == Adopt::No && is_foreign(live, installation) {
         return Action::Foreign { managers: managers(live) };
     }
@@ -195,7 +205,7 @@ pub(crate) struct Counts {
     pub(crate) change: usize,
     /// They are as they should be.
     pub(crate) same: usize,
-    /// They have fields of others, or are not of this installation.
+    /// They have fields of others, are not of this installation, or are refused by the API server.
     pub(crate) refused: usize,
 }
 
@@ -208,7 +218,9 @@ impl Counts {
                 Action::Create => counts.create += 1,
                 Action::Change { .. } | Action::Unknown { .. } => counts.change += 1,
                 Action::Same => counts.same += 1,
-                Action::Conflict { .. } | Action::Foreign { .. } => counts.refused += 1,
+                Action::Conflict { .. } | Action::Foreign { .. } | Action::Refused { .. } => {
+                    counts.refused += 1;
+                }
             }
         }
         counts
@@ -243,6 +255,10 @@ mod tests {
     #[test]
     fn what_differs_is_changed_and_what_does_not_is_left_alone() {
         assert_eq!(decide(&object(), None, None, "id", Adopt::No), Action::Create);
+        let refused = DryRun::Refused("no such thing here".to_owned());
+        let reason = "no such thing here".to_owned();
+        let action = decide(&object(), None, Some(&refused), "id", Adopt::No);
+        assert_eq!(action, Action::Refused { reason });
         let dry = DryRun::Stored(stored(3));
         assert_eq!(decide(&object(), Some(&stored(3)), Some(&dry), "id", Adopt::No), Action::Same);
         let Action::Change { fields } =

@@ -10,6 +10,7 @@ use kube::{Api, Client};
 use opensdn_deploy::names::MANAGED_BY_LABEL;
 use serde_json::{Value, json};
 
+use super::applying::is_passing;
 use super::object::{MANAGER, ObjectKey};
 use super::plan::DryRun;
 use crate::clients::{is_absent, unanswered, why};
@@ -135,6 +136,31 @@ impl Requests {
                 }
             }
             Err(error) => Err(unanswered(&doing, &error)),
+        }
+    }
+
+    /// Why the API server would refuse to create an object; nothing where it would not, or it cannot be known before: its kind
+    /// or its namespace are to be there first, or a webhook does not answer now.
+    ///
+    /// # Errors
+    /// The cluster does not answer, or not this user.
+    pub(crate) async fn dry_create(&self, object: &Value) -> Result<Option<DryRun>, Failure> {
+        let error = match self.apply(object, false, Apply::DryRun).await {
+            Ok(_) => return Ok(None),
+            Err(error) => error,
+        };
+        match &error {
+            kube::Error::Api(status)
+                if status.code == 404
+                    || is_passing(&error)
+                    || status.message.contains("does not support dry run") =>
+            {
+                Ok(None)
+            }
+            kube::Error::Api(status) if status.code != 401 => {
+                Ok(Some(DryRun::Refused(why(&error))))
+            }
+            _ => Err(unanswered(&format!("apply {}", ObjectKey::of(object)), &error)),
         }
     }
 

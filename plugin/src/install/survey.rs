@@ -235,8 +235,11 @@ async fn planned(
     let is_asked = live
         .as_ref()
         .is_some_and(|live| takeover.adopt == Adopt::Yes || !is_foreign(live, installation));
+    // What a binding gives is judged by its role, which is not there before either.
+    let is_binding = key.kind.ends_with("RoleBinding");
     let dry = match is_asked {
         true => Some(requests.dry_run(&object, force).await?),
+        false if live.is_none() && !is_binding => requests.dry_create(&object).await?,
         false => None,
     };
     let action = decide(&object, live.as_ref(), dry.as_ref(), installation, takeover.adopt);

@@ -178,6 +178,49 @@ async fn what_values_do_not_have_any_more_is_pruned_and_nothing_else() -> Outcom
     Ok(())
 }
 
+/// Refuses objects of that group, resource and name.
+fn admission_policy(group: &str, resource: &str, name: &str) -> [serde_json::Value; 2] {
+    let policy = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "no-such-thing"}, "spec": {
+            "matchConstraints": {"resourceRules": [{"apiGroups": [group], "apiVersions": ["v1"],
+                "operations": ["CREATE"], "resources": [resource]}]},
+            "validations": [{"expression": format!("object.metadata.name != '{name}'"), "message": "not in this cluster"}]}});
+    let binding = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "no-such-thing"}, "spec": {"policyName": "no-such-thing", "validationActions": ["Deny"]}});
+    [policy, binding]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_cluster_would_refuse_is_known_before_the_first_object_is_written() -> Outcome {
+    let sandbox = only_api_server().await?;
+    let plugin = Plugin::of(&sandbox)?;
+    let refusing =
+        admission_policy("rbac.authorization.k8s.io", "clusterroles", "opensdn-operator");
+    for object in refusing {
+        send(&sandbox, &["create"], &object).await?.success();
+    }
+    let role = [
+        "create",
+        "clusterrole",
+        "opensdn-operator",
+        "--verb=get",
+        "--resource=pods",
+        "--dry-run=server",
+    ];
+    let enforced = async || kubectl(&sandbox, &role).await.is_ok_and(|said| !said.ok);
+    eventually("the policy of the cluster is enforced", enforced).await;
+    let refused = plugin.run("install --yes --wait=false").await?.ended(5);
+    refused.with(&[
+        "ClusterRole/opensdn-operator is refused: ",
+        "not in this cluster",
+        "nothing has been changed",
+    ]);
+    for namespace in ["opensdn-system", "opensdn-operator"] {
+        kubectl(&sandbox, &["get", "namespace", namespace]).await?.refused(&["not found"]);
+    }
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_tf_operator_runs_ours_is_not_installed_beside_it() -> Outcome {
     let sandbox = only_api_server().await?;
