@@ -6,7 +6,7 @@ mod error;
 mod values;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -24,6 +24,9 @@ pub use error::{Error, Refusal, SentToken};
 /// The first wait until the same is asked again; each is twice as long as the one before.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
+/// Until a Keystone is asked again that gave no answer, and one that refused the login.
+const NO_ANSWER_PAUSE: Duration = Duration::from_secs(2);
+const REFUSED_PAUSE: Duration = Duration::from_secs(60);
 
 /// The servers of a Config API.
 pub struct ConfigApi {
@@ -33,12 +36,20 @@ pub struct ConfigApi {
     /// Which of them answered last.
     first: AtomicUsize,
     keystone: Option<Keystone>,
-    token: tokio::sync::Mutex<Option<Token>>,
+    login: tokio::sync::Mutex<LoggedIn>,
     limit: Duration,
     calls: AtomicU64,
     most_values: usize,
     /// The clock of the server at a time of ours.
     clock: Mutex<Option<(SystemTime, Instant)>>,
+}
+
+/// What came of the last login.
+#[derive(Default)]
+struct LoggedIn {
+    token: Option<Token>,
+    /// Until when Keystone is not asked again, and what it said.
+    failed: Option<(Instant, Arc<keystone::Error>)>,
 }
 
 /// What is asked.
@@ -104,7 +115,7 @@ impl ConfigApi {
             addresses,
             first: AtomicUsize::new(0),
             keystone,
-            token: tokio::sync::Mutex::default(),
+            login: tokio::sync::Mutex::default(),
             limit,
             calls: AtomicU64::new(0),
             most_values: values::MOST_VALUES,
@@ -213,20 +224,35 @@ impl ConfigApi {
         }
     }
 
-    /// The token that is known unless it is the refused one; else a new one.
+    /// The token that is known unless it is the refused one; else a new one. Each call of a pass would log in by itself: a login
+    /// that failed is not tried again at once, as some accounts are locked after a few.
     async fn token(
         &self,
         keystone: &Keystone,
         refused: Option<&Token>,
         limit: Duration,
     ) -> Result<Token, Error> {
-        let mut known = self.token.lock().await;
-        if let Some(token) = known.as_ref().filter(|token| Some(*token) != refused) {
+        let mut login = self.login.lock().await;
+        if let Some(token) = login.token.as_ref().filter(|token| Some(*token) != refused) {
             return Ok(token.clone());
         }
-        let token = keystone.token(limit).await.map_err(Error::Login)?;
-        *known = Some(token.clone());
-        Ok(token)
+        if let Some((until, error)) = &login.failed
+            && Instant::now() < *until
+        {
+            return Err(Error::Login(error.clone()));
+        }
+        match keystone.token(limit).await {
+            Ok(token) => {
+                *login = LoggedIn { token: Some(token.clone()), failed: None };
+                Ok(token)
+            }
+            Err(error) => {
+                let pause = if error.is_passing() { NO_ANSWER_PAUSE } else { REFUSED_PAUSE };
+                let error = Arc::new(error);
+                login.failed = Some((Instant::now() + pause, error.clone()));
+                Err(Error::Login(error))
+            }
+        }
     }
 
     async fn once(

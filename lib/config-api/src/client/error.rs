@@ -1,6 +1,7 @@
 //! Why the Config API did not do what it was asked, in words that say what to do.
 
 use std::fmt;
+use std::sync::Arc;
 
 use http::StatusCode;
 
@@ -29,7 +30,7 @@ pub enum Error {
     },
     /// There is no token to ask with.
     #[error("there is no token for the Config API")]
-    Login(#[source] keystone::Error),
+    Login(#[source] Arc<keystone::Error>),
     /// It answers with an error.
     #[error("the Config API {address} answers {what} with {refusal}")]
     Refused {

@@ -141,6 +141,18 @@ async fn a_login_that_keystone_refuses_is_said_without_the_password() {
 }
 
 #[tokio::test]
+async fn a_login_that_failed_is_not_tried_again_by_the_next_call() {
+    let keystone = Canned::start([answer("401 Unauthorized", "application/json", "{}")]).await;
+    let api = api(&["http://127.0.0.1:1"], Some(&keystone));
+    for _ in 0..3 {
+        let error = api.aaa_mode().await.unwrap_err();
+        let Error::Login(source) = &error else { panic!("{error:?}") };
+        assert!(source.to_string().contains("refuses the login"), "{source}");
+    }
+    assert_eq!(keystone.asked().len(), 1);
+}
+
+#[tokio::test]
 async fn the_cut_403_is_known_by_its_status_and_that_of_rbac_by_its_text() {
     let error = Canned::start([CUT]).await.api(None).aaa_mode().await.unwrap_err().to_string();
     assert!(
