@@ -60,9 +60,9 @@ pub(crate) const PAGES: Message = Message {
     code: "OSDN1806",
     severity: Severity::Warn,
     title: "the vrouter's pods ask for huge pages of one size only",
-    explanation: "A request for pages of 2M takes the place of that for pages of 1G, even where it is for none, \
-        while the agent's script is given both numbers and prefers those of 1G: the vrouter takes pages that \
-        Kubernetes has not reserved for it.",
+    explanation: "With tf-operator a request for pages of 2M takes the place of that for pages of 1G, even where it is for \
+        none, while the agent's script is given both numbers and prefers those of 1G: the vrouter takes pages that \
+        Kubernetes has not reserved for it. Our operator asks for those of 1G, as the script does, and for none of 2M.",
     hint: "leave one of hugePages2M and hugePages1G, and remove the other",
 };
 
@@ -78,13 +78,15 @@ pub(crate) fn judge_orchestrator(component: &ComponentView<'_, Spec>, verdict: &
 }
 
 /// Of two requests the second replaces the first, one for 0 pages too (tf-operator,
-/// `pkg/controller/vrouter/vrouter_ds.go:185-211`).
+/// `pkg/controller/vrouter/vrouter_ds.go:185-211`); our operator makes the larger one. Less than none is the schema's.
 pub(crate) fn judge_pages(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
     let given = &component.spec.service_configuration;
     let large = given.number("hugePages1G").filter(|pages| *pages > 0);
-    if let (Some(large), Some(small)) = (large, given.number("hugePages2M")) {
+    let small = given.number("hugePages2M").filter(|pages| *pages >= 0);
+    if let (Some(large), Some(small)) = (large, small) {
         let text = format!(
-            "{}: the pods ask for {small} pages of 2M, and not for the {large} of 1G",
+            "{}: of tf-operator the pods ask for {small} pages of 2M and none of 1G, of our operator for {large} of 1G \
+             and none of 2M",
             component.title()
         );
         verdict.add(PAGES.at(component.setting("/hugePages1G")).says(text));
