@@ -166,6 +166,8 @@ struct Asked {
     resource: &'static str,
     amount: f64,
     text: String,
+    /// What of a node it is more than.
+    than: &'static str,
 }
 
 fn asked(component: &ComponentView<'_, Spec>) -> Vec<Asked> {
@@ -175,13 +177,15 @@ fn asked(component: &ComponentView<'_, Spec>) -> Vec<Asked> {
     if let Some(number) = given.api_worker_count.filter(|number| *number > 1) {
         let text = format!("apiWorkerCount is {number}");
         let (field, resource) = ("apiWorkerCount", "cpu");
-        all.push(Asked { message: &WORKERS, field, resource, amount: quantity::of(number), text });
+        let (amount, than) = (quantity::of(number), "the cores of");
+        all.push(Asked { message: &WORKERS, field, resource, amount, text, than });
     }
     let heap = given.max_heap_size.as_deref();
     if let Some((text, bytes)) = heap.and_then(|text| Some((text, quantity::bytes(text)?))) {
         let (field, resource) = ("maxHeapSize", "memory");
         let text = format!("maxHeapSize is {text}");
-        all.push(Asked { message: &HEAP, field, resource, amount: 2.0 * bytes, text });
+        let (amount, than) = (2.0 * bytes, "half of the memory of");
+        all.push(Asked { message: &HEAP, field, resource, amount, text, than });
     }
     all
 }
@@ -200,7 +204,8 @@ fn asked_pages(given: &Configuration) -> Option<Asked> {
     let (number, field, resource, size) = pages.next().filter(|_| given.dpdk.is_none())?;
     let amount = quantity::of(number.saturating_mul(size));
     let text = format!("{field} asks for {number} pages of each node");
-    Some(Asked { message: &HUGE_PAGES, field, resource, amount, text })
+    let than = "are allocatable on";
+    Some(Asked { message: &HUGE_PAGES, field, resource, amount, text, than })
 }
 
 /// `common` is the Manager's `commonConfiguration`, of a component that it lists.
@@ -235,12 +240,12 @@ fn judge(
         );
         verdict.add(FABRIC_ADDRESS.at(component.setting("/fabricMgmtIP")).says(text));
     }
-    for Asked { message, field, resource, amount, text } in asked {
+    for Asked { message, field, resource, amount, text, than } in asked {
         let lacks = |node: &&Node| node.has(resource).is_some_and(|has| has < amount);
         let small: Vec<&Node> = nodes.iter().filter(lacks).collect();
         if !small.is_empty() {
             let text = format!(
-                "{}: {text}, more than {} of its {} nodes can give: {}",
+                "{}: {text}, more than {than} {} of its {} nodes: {}",
                 component.title(),
                 small.len(),
                 nodes.len(),
