@@ -47,9 +47,9 @@ impl Credentials {
     /// Its $, backticks and line breaks are judged with the environment of the provisioner.
     pub(crate) const CONTROL: Self =
         Self { fields: &["/rndckey"], forbidden: &['"', '\'', '\\', '%'] };
-    /// A dict in Python's notation, so quotes belong into it.
+    /// A dict in Python's notation, so quotes belong into it. It is in an ini file alone, which no shell reads.
     pub(crate) const KUBEMANAGER: Self =
-        Self { fields: &["/publicFIPPool"], forbidden: &['`', '$', '\\', '%', '\n', '\r'] };
+        Self { fields: &["/publicFIPPool"], forbidden: &['\\', '%', '\n', '\r'] };
 }
 
 pub(crate) fn judge(
