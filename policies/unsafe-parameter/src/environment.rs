@@ -4,12 +4,12 @@
 use std::borrow::Cow;
 
 use opensdn_policy_components::{
-    ComponentView, UNUSED_OF_VROUTER,
+    UNUSED_OF_VROUTER,
     characters::{found, shown},
 };
 use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
 
-use crate::{Spec, texts::Texts};
+use crate::texts::Texts;
 
 pub(crate) const BAD_NAME: Message = Message {
     code: "OSDN1810",
@@ -184,20 +184,15 @@ const NO_WORD: &[char] = &[' ', '\t', '\n', '\r', '*', '?', '['];
 
 /// Judges the value at `path`, which a script of the provisioner has in a command without quotes
 /// (tf-container-builder, `containers/provisioner/provision.sh:138-149`).
-pub(crate) fn judge_word(
-    path: &str,
-    texts: &Texts,
-    component: &ComponentView<'_, Spec>,
-    verdict: &mut Verdict,
-) {
+pub(crate) fn judge_word(path: &str, texts: &Texts, at: &Pointer, verdict: &mut Verdict) {
     let value = texts.get(path).unwrap_or_default();
     if let Some(what) = found(value, NO_WORD) {
-        let name = path.trim_start_matches('/');
+        let (_, name) = path.rsplit_once('/').unwrap_or(("", path));
         let text = format!(
             "{name} contains {what}, and is a word of the provisioner's command{}",
             shown(name, value)
         );
-        verdict.add(BREAKS_THE_FILE.at(component.setting(path)).says(text));
+        verdict.add(BREAKS_THE_FILE.at(at.join(path)).says(text));
     }
 }
 
