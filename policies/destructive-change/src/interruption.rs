@@ -17,8 +17,9 @@ pub(crate) const CREDENTIALS: Message = Message {
     code: "OSDN1517",
     severity: Severity::Warn,
     title: "the user or password of RabbitMQ changes",
-    explanation: "RabbitMQ restarts with the new ones by itself, its clients read them when they \
-        start. Until Config and what else uses it have restarted they do not get in.",
+    explanation: "With tf-operator RabbitMQ restarts with the new ones by itself, and its clients read them when they \
+        start: until Config and what else uses it have restarted they do not get in. With our operator the clients \
+        restart by themselves, each at a moment of its own within some minutes, and are without RabbitMQ until then.",
     hint: "make the change when Config and the services that use RabbitMQ may restart",
 };
 

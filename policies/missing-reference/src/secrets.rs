@@ -31,7 +31,7 @@ pub(crate) const RABBITMQ: Message = Message {
     severity: Severity::Warn,
     title: "the Secret with RabbitMQ's credentials is not there",
     explanation: "Only the default Secret, NAME-secret, is made by the operator. Without the \
-        Secret that is named RabbitMQ has no user that its clients know.",
+        Secret that is named RabbitMQ has no user that its clients know, and pods of our operator do not start.",
     hint: "remove secret to have one made, or create it with the keys user, password, vhost and \
         salted_password (4 random bytes, then the SHA-256 of these and the password), of which \
         tf-operator makes RabbitMQ's user",

@@ -39,7 +39,8 @@ const RABBITMQ: Message = Message {
     severity: Severity::Warn,
     title: "the Secret with RabbitMQ's credentials lacks keys",
     explanation: "RabbitMQ's user and its virtual host are made of the keys user, password and vhost; one \
-        that is missing is empty, and no client can log in.",
+        that is missing is empty with tf-operator, and no client can log in; with our operator RabbitMQ and its clients \
+        end with an error that names it.",
     hint: "add the keys that are missing, or remove secret to have one made",
 };
 

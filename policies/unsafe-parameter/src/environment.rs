@@ -25,7 +25,7 @@ pub(crate) const BREAKS_THE_FILE: Message = Message {
     code: "OSDN1811",
     severity: Severity::Deny,
     title: "the value does not survive the way into params.env",
-    explanation: "The parameters are read line by line, so a line break cuts the value; in the \
+    explanation: "tf-operator's files of parameters are read line by line, so a line break cuts the value; in the \
         environment of a provisioner the rest becomes a command. The name of a subcluster is a word of the provisioner's commands: \
         white space cuts it, and *, ? and [ may be replaced by names of files.",
     hint: "remove the characters that the message names",
@@ -39,7 +39,8 @@ pub(crate) const RUNS_CODE: Message = Message {
         network. Within double quotes, $ and backticks are still substituted, and after a backslash at \
         the end the rest of the file is code: the value is a program, and anyone who may write it owns \
         every node. Only the paths of certificates and keys \
-        may have ${POD_IP}, as tf-operator's own do.",
+        may have ${POD_IP}, as tf-operator's own do. So it is with tf-operator; our operator quotes values, and that \
+        this is refused there too is a second line of defence.",
     hint: "remove the characters that the message names; write the value out that was meant",
 };
 
@@ -212,11 +213,14 @@ pub(crate) fn judge_values<'a>(
         if is_a_comment(path) {
             // Nothing but its end is looked for.
         } else if let Some(what) = found(&without_own_address(&name, value), &['$', '`']) {
-            let text = format!("{name} contains {what}, which bash runs{}", shown(&name, value));
+            let text = format!(
+                "{name} contains {what}, which bash runs with tf-operator{}",
+                shown(&name, value)
+            );
             verdict.add(RUNS_CODE.at(at.join(path)).says(text));
         } else if let Some(what) = without_quotes(&name).then(|| found(value, SHELL)).flatten() {
             let text = format!(
-                "{name} contains {what}, which bash obeys where the provisioner's file has it without quotes{}",
+                "{name} contains {what}, which bash obeys where the file of tf-operator's provisioner has it without quotes{}",
                 shown(&name, value)
             );
             verdict.add(RUNS_CODE.at(at.join(path)).says(text));
