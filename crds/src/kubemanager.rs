@@ -94,7 +94,8 @@ pub struct KubemanagerStatus {
 
 /// kube-manager splits each at white space, splits what it gets at the slash for an IPAM, and ends with an error on
 /// anything else (tf-controller, src/container/kube-manager/kube_manager/common/args.py:192-197, vnc/vnc_kubernetes.py:498-546).
-/// A line break within one would end the value in the file.
+/// A line break within one would end the value in the file. The other two tf-operator does not read, and our operator
+/// separates with spaces what commas do.
 #[cfg(feature = "kube")]
 const NETWORKS: [&str; 3] = ["ipFabricSubnets", "podSubnet", "serviceSubnet"];
 #[cfg(feature = "kube")]
@@ -105,11 +106,10 @@ const OF_NETWORKS_TEXT: &str =
     "must be IPv4 networks separated by spaces, without commas, such as 10.64.0.0/12";
 
 #[cfg(feature = "kube")]
-const OF_ANY_FAMILY: &str =
-    "self.trim().replace('\\t', ' ').split(' ').all(subnet, subnet == '' || isCIDR(subnet))";
+const OF_ANY_FAMILY: &str = "self.trim().replace('\\t', ' ').replace(',', ' ').split(' ').all(subnet, subnet == '' || isCIDR(subnet))";
 #[cfg(feature = "kube")]
 const OF_ANY_FAMILY_TEXT: &str =
-    "must be networks separated by spaces, without commas, such as 10.32.0.0/12";
+    "must be networks separated by spaces or commas, such as 10.32.0.0/12";
 
 #[cfg(feature = "kube")]
 fn constraints(schema: &mut schemars::Schema) {

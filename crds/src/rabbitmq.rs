@@ -145,11 +145,12 @@ fn constraints(schema: &mut schemars::Schema) {
         .matches(
             "OSDN1515",
             &["erlangCookie"],
-            // A tilde is a home directory to the shell at the start, and behind a colon.
-            "^(:|[A-Za-z0-9_+/=.,@%!#^\\]}-]~*)+$",
+            // A tilde is a home directory to the shell at the start, and behind a colon. A brace that opens makes words
+            // where a comma or two dots follow; the second form has neither anywhere.
+            "^((:|[A-Za-z0-9_+/=.,@%!#^\\]}-]~*)+|(\\.?(:|[A-Za-z0-9_+/=@%!#^\\]{}-]~*)|\\.~+)+\\.?)$",
             255,
-            "made of the characters A-Z, a-z, 0-9, _ - + / = . : , @ % ! # ^ ] and } only, and of ~ that \
-             neither begins it nor follows a colon",
+            "made of the characters A-Z, a-z, 0-9, _ - + / = . : , @ % ! # ^ ] and } only, of { where it has neither \
+             a comma nor two dots in a row, and of ~ that neither begins it nor follows a colon",
         )
         // Of these echo writes nothing, or another line end.
         .field(

@@ -78,7 +78,7 @@ pub struct VrouterConfiguration {
     /// tf-operator drops this field.
     pub encapsulation_priorities: Option<Vec<Encapsulation>>,
     /// Run the data plane as a DPDK process. Unset: the kernel module. tf-operator drops this
-    /// field.
+    /// field, and our operator does not run such vrouters so far.
     pub dpdk: Option<Dpdk>,
     /// Virtual functions of a network interface for workloads. tf-operator drops this field.
     pub sriov: Option<Sriov>,
@@ -95,7 +95,7 @@ pub struct VrouterConfiguration {
     /// IPv4 network of the loopback addresses for layer 3 multi-homing.
     pub l3mh_cidr: Option<String>,
     /// MTU of the pods' interfaces, at least 1280 for IPv6 and at most 50 less than that of the physical
-    /// interface. Default: computed by the agent.
+    /// interface. Unset or 0: computed by the agent.
     #[serde(rename = "cniMTU")]
     pub cni_mtu: Option<i64>,
     /// Number of 2 MiB huge pages, not bytes. Either this or hugePages1G.
@@ -179,8 +179,8 @@ pub struct VrouterConfiguration {
     pub xmpp_server_keyfile: Option<String>,
     /// No effect in tf-operator; set XMPP_SERVER_PORT in envVariablesConfig instead.
     pub xmpp_server_port: Option<String>,
-    /// No effect in tf-operator; set AGENT_MODE in envVariablesConfig instead. dpdk needs dpdk or
-    /// profiles.
+    /// No effect in tf-operator; set AGENT_MODE in envVariablesConfig instead. No operator runs
+    /// vrouters on DPDK so far.
     pub agent_mode: Option<String>,
     /// No effect in tf-operator; set COLLECTOR_PORT in envVariablesConfig instead.
     pub collector_port: Option<String>,

@@ -274,6 +274,8 @@ async fn a_refusal_says_whether_the_holder_is_stored() -> Outcome {
         refused[0].message(),
         "7.0.0.1:80 (link-local-address) is already taken by LinkLocalService default/stored (/spec/ip)"
     );
+    let hint = refused[0].hint();
+    assert!(hint.contains("after a change try again two minutes later"), "{hint}");
     let refused = conflicts(take(&claims, "other", &["7.0.0.2:80"]).await)?;
     assert!(matches!(refused[0].state, HolderState::Pending { .. }), "{:?}", refused[0].state);
     assert!(refused[0].hint().contains("try again in"), "{}", refused[0].hint());

@@ -2,6 +2,7 @@
 //! so is whatever needs the Control or the profiles that a Vrouter names.
 
 use schemars::Schema;
+use serde_json::json;
 
 use crate::schema::{Fields, HOST, TEXT, VARIABLE};
 
@@ -58,7 +59,14 @@ fn addresses(schema: &mut Schema) {
 fn numbers(schema: &mut Schema) {
     const PAGES: &str = "OSDN1806";
     let _ = Fields::of(schema)
-        .range("OSDN1808", &["cniMTU"], 68, 65535, "from 68 to 65535")
+        .set("cniMTU", "minimum", json!(0))
+        .set("cniMTU", "maximum", json!(65535))
+        .field(
+            "OSDN1808",
+            "cniMTU",
+            "self == 0 || (self >= 68 && self <= 65535)",
+            "must be from 68 to 65535, or 0, which is as if it were unset",
+        )
         .at_least(PAGES, &["hugePages2M", "hugePages1G"], 0, "a number of pages, 0 or more");
 }
 
@@ -91,7 +99,7 @@ fn data_plane(schema: &mut Schema) {
                 "{OWN_DATA_PLANE} || !{VARIABLES} || !('AGENT_MODE' in self.envVariablesConfig) || \
                  self.envVariablesConfig['AGENT_MODE'].lowerAscii() != 'dpdk'"
             ),
-            "AGENT_MODE dpdk alone starts no DPDK process: set dpdk, or profiles with a \
-             VrouterProfile for DPDK",
+            "AGENT_MODE dpdk alone starts no DPDK process: remove it, for no operator runs vrouters on \
+             DPDK so far",
         );
 }

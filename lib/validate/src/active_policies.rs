@@ -13,7 +13,7 @@ use opensdn_admission_policy::{
 use opensdn_crds::admission_policy::AdmissionPolicy;
 use opensdn_manifests::{Source as Text, read_limited};
 use opensdn_policy_host::{Binding, Finding, Limits, Mode, Policy, PolicySet, Ratcheting, Scope};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::error::Error;
 use crate::inputs::{explain, shown};
@@ -26,6 +26,10 @@ const DEFAULT_NAME: &str = "deploy/webhook/policies.yaml";
 /// What a cluster gets in addition in which tf-operator runs.
 const TF_OPERATOR: &str = include_str!("../../../deploy/webhook/tf-operator.yaml");
 const TF_OPERATOR_NAME: &str = "deploy/webhook/tf-operator.yaml";
+/// What a cluster gets only where each Secret may be read whole, which the documents here are anyway.
+const SECRET_KEYS: &str = include_str!("../../../deploy/webhook/secret-keys.yaml");
+const SECRET_KEYS_NAME: &str = "deploy/webhook/secret-keys.yaml";
+const MISSING_SECRET_KEY: &str = "missing-secret-key";
 
 /// Who makes a running cluster of the manifests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,7 +80,7 @@ pub(crate) async fn assemble(
     let mut wanted = Wanted::default();
     wanted.add_text(&Text::new(DEFAULT_NAME, DEFAULT), None)?;
     if options.operator == Operator::TfOperator {
-        wanted.add_text(&Text::new(TF_OPERATOR_NAME, TF_OPERATOR), None)?;
+        wanted.add_tf_operator()?;
     }
     wanted.add_options(loader, options).await?;
     wanted.bind(loader, |binding| binding).await
@@ -208,6 +212,16 @@ struct Wanted {
 }
 
 impl Wanted {
+    /// Its limits, and the key of RabbitMQ's Secret that it alone reads: of `salted_password` it makes the user.
+    fn add_tf_operator(&mut self) -> Result<(), Error> {
+        self.add_text(&Text::new(TF_OPERATOR_NAME, TF_OPERATOR), None)?;
+        self.add_text(&Text::new(SECRET_KEYS_NAME, SECRET_KEYS), None)?;
+        if let Some(one) = self.policies.get_mut(MISSING_SECRET_KEY) {
+            one.settings = Some(json!({"saltedPassword": true}));
+        }
+        Ok(())
+    }
+
     async fn add_options(
         &mut self,
         loader: Loader<'_>,

@@ -128,7 +128,10 @@ fn conflict(first: &Claimant, other: Claimant) -> Finding {
         step: Step::Set,
         title: other.title,
         message: format!("{key} ({scope}) is already taken by {holder}"),
-        hint: format!("choose another value {own}, or change or delete that object first"),
+        hint: format!(
+            "choose another value {own}, or change or delete that object first, and after a change try again two \
+             minutes later"
+        ),
         object: Some(other.object),
         pointer: Some(pointer),
         place: other.place,

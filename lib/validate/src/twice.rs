@@ -7,11 +7,12 @@ use crate::report::{Finding, ObjectId, Severity, Step};
 
 /// A code, and the object that it is about.
 type Fault<'a> = (&'a str, Option<&'a ObjectId>);
-/// A JSON Pointer, and the number of the file.
-type Place<'a> = (&'a str, usize);
+/// The codes of which a policy repeats the very rule of the schema, for it names the entry or the value. Of another code
+/// that both have the two are different faults (OSDN1804: a name that is too long, and several interfaces without L3MH).
+const REPEATED: [&str; 2] = ["OSDN1604", "OSDN1810"];
 
-/// The errors of policies: where each is.
-struct OfPolicies<'a>(BTreeMap<Fault<'a>, Vec<Place<'a>>>);
+/// The errors of policies.
+struct OfPolicies<'a>(BTreeMap<Fault<'a>, Vec<&'a Finding>>);
 
 impl<'a> OfPolicies<'a> {
     fn among(findings: &'a [Finding]) -> Self {
@@ -20,27 +21,40 @@ impl<'a> OfPolicies<'a> {
             one.step == Step::Policy && one.severity == Severity::Error && one.suppression.is_none()
         };
         for one in findings.iter().filter(counts) {
-            let places = found.entry((one.code.as_str(), one.object.as_ref())).or_default();
-            places.push((one.pointer.as_deref().unwrap_or_default(), one.place.file_number));
+            found.entry((one.code.as_str(), one.object.as_ref())).or_default().push(one);
         }
         Self(found)
     }
 
     /// Whether one of them says it: a schema judges a whole map of which a policy names the entry, and who is refused
-    /// claims nothing.
+    /// because of another object claims nothing of that one.
     fn say(&self, other: &Finding) -> bool {
         let pointer = other.pointer.as_deref().unwrap_or_default();
         let known = self.0.get(&(other.code.as_str(), other.object.as_ref()));
-        known.into_iter().flatten().any(|(at, file)| {
-            let below = at.strip_prefix(pointer);
-            let is_there = match other.step {
-                Step::Schema => below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')),
-                Step::Set => below == Some(""),
+        known.into_iter().flatten().any(|one| {
+            let below = one.pointer.as_deref().unwrap_or_default().strip_prefix(pointer);
+            let says_it = match other.step {
+                Step::Schema => {
+                    REPEATED.contains(&other.code.as_str())
+                        && below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+                }
+                Step::Set => below == Some("") && is_about(one, other),
                 _ => false,
             };
-            is_there && *file == other.place.file_number
+            says_it && one.place.file_number == other.place.file_number
         })
     }
+}
+
+/// Whether the message of a policy names the object that has what is claimed.
+fn is_about(of_policy: &Finding, claim: &Finding) -> bool {
+    let is_of_name = |letter: char| letter.is_alphanumeric() || letter == '-' || letter == '.';
+    let words: Vec<_> = of_policy.message.split(|letter| !is_of_name(letter)).collect();
+    let holders = claim.related.iter().filter_map(|one| one.object.as_ref());
+    let is_named = |word: &String| word.is_empty() || words.contains(&word.as_str());
+    let mut holders =
+        holders.filter(|holder| is_named(&holder.name) && is_named(&holder.namespace));
+    holders.next().is_some()
 }
 
 /// Without what is said twice. A finding that is suppressed hides none.
@@ -56,7 +70,9 @@ pub(crate) fn said_once(mut findings: Vec<Finding>) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::said_once;
-    use crate::report::{By, Finding, Granted, Location, ObjectId, Origin, Severity, Step};
+    use crate::report::{
+        By, Finding, Granted, Location, ObjectId, Origin, Related, Severity, Step,
+    };
 
     const MAP: &str = "/spec/env";
     const ENTRY: &str = "/spec/env/1x";
@@ -93,11 +109,31 @@ mod tests {
     }
 
     #[test]
-    fn who_is_refused_claims_nothing() {
-        let two = vec![finding(Step::Policy, MAP), finding(Step::Set, MAP)];
-        assert_eq!(steps(two), [Step::Policy]);
-        let elsewhere = vec![finding(Step::Policy, ENTRY), finding(Step::Set, MAP)];
-        assert_eq!(steps(elsewhere).len(), 2);
+    fn who_is_refused_because_of_another_claims_nothing_of_it() {
+        let refused = |pointer| Finding {
+            message: "vrouters of Manager two in namespace tf run on all nodes".to_owned(),
+            ..finding(Step::Policy, pointer)
+        };
+        let claim_of = |name: &str| {
+            let holder = ObjectId {
+                name: name.to_owned(),
+                namespace: "tf".to_owned(),
+                ..ObjectId::default()
+            };
+            let place = Location::of_file(Origin::File, "b.yaml".to_owned(), 2);
+            let holder = Related { message: String::new(), object: Some(holder), place };
+            Finding { related: vec![holder], ..finding(Step::Set, MAP) }
+        };
+        assert_eq!(steps(vec![refused(MAP), claim_of("two")]), [Step::Policy]);
+        assert_eq!(steps(vec![refused(MAP), claim_of("three")]).len(), 2);
+        assert_eq!(steps(vec![refused(MAP), claim_of("tw")]).len(), 2);
+        assert_eq!(steps(vec![refused(ENTRY), claim_of("two")]).len(), 2);
+    }
+
+    #[test]
+    fn a_rule_of_the_schema_that_no_policy_repeats_is_said_beside_another_of_its_code() {
+        let of_interfaces = |step| Finding { code: "OSDN1804".to_owned(), ..finding(step, MAP) };
+        assert_eq!(steps(vec![of_interfaces(Step::Schema), of_interfaces(Step::Policy)]).len(), 2);
     }
 
     #[test]

@@ -333,6 +333,24 @@ fn what_tf_operator_cannot_do_is_found_where_it_runs_the_cluster() {
     assert_eq!(codes(&run(&theirs).report.findings), ["OSDN1510"]);
 }
 
+#[test]
+fn tf_operator_needs_the_key_of_which_it_makes_rabbitmqs_user() {
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: broker, namespace: tf}\nstringData: {user: a, \
+                  password: b, vhost: c}\n---\n";
+    let text = format!(
+        "{secret}apiVersion: tf.tungsten.io/v1alpha1\nkind: Rabbitmq\nmetadata: {{name: r, namespace: tf}}\nspec: \
+         {{serviceConfiguration: {{secret: broker}}}}\n"
+    );
+    let root = folder(&[("a.yaml", &text)]);
+    assert_eq!(among(&run(&task(root.path())).report, &["OSDN1521"]), [""; 0]);
+    let theirs = Task { operator: Operator::TfOperator, ..task(root.path()) };
+    assert_eq!(among(&run(&theirs).report, &["OSDN1521"]), ["OSDN1521"]);
+    let salted = text.replace("vhost: c", "vhost: c, salted_password: d");
+    let root = folder(&[("a.yaml", &salted)]);
+    let theirs = Task { operator: Operator::TfOperator, ..task(root.path()) };
+    assert_eq!(among(&run(&theirs).report, &["OSDN1521"]), [""; 0]);
+}
+
 const STOCK: &str =
     include_str!("../../nested-workloads/tests/foreign/contrail-nested-kubernetes.yaml");
 

@@ -230,7 +230,7 @@ const REASONS: &[Reason] = &[
         "the MTU of the pods is out of range",
         "The kernel gives no interface of a pod less than 68 or more than 65535. Below 1280 IPv6 does not work, and \
          what is larger than the MTU of the network card less 50 is lost.",
-        "use at most the MTU of the network card less 50, or leave it out",
+        "use at most the MTU of the network card less 50, or leave it out (0 is the same)",
     ),
     reason(
         "OSDN1810",
@@ -244,8 +244,8 @@ const REASONS: &[Reason] = &[
         "OSDN1814",
         "DPDK is switched on in one place only",
         "AGENT_MODE dpdk alone starts no forwarder: the pods have no DPDK container, and the \
-         agent waits for one.",
-        "set dpdk, or profiles with a VrouterProfile for DPDK",
+         agent waits for one. tf-operator drops the field dpdk, and our operator does not run such vrouters so far.",
+        "remove AGENT_MODE",
     ),
     reason(
         "OSDN1901",

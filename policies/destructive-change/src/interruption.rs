@@ -17,8 +17,9 @@ pub(crate) const CREDENTIALS: Message = Message {
     code: "OSDN1517",
     severity: Severity::Warn,
     title: "the user or password of RabbitMQ changes",
-    explanation: "RabbitMQ restarts with the new ones by itself, its clients read them when they \
-        start. Until Config and what else uses it have restarted they do not get in.",
+    explanation: "With tf-operator RabbitMQ restarts with the new ones by itself, and its clients read them when they \
+        start: until Config and what else uses it have restarted they do not get in. With our operator the clients \
+        restart by themselves, each at a moment of its own within some minutes, and are without RabbitMQ until then.",
     hint: "make the change when Config and the services that use RabbitMQ may restart",
 };
 
@@ -29,11 +30,14 @@ pub(crate) const VROUTERS: Message = Message {
     explanation: "While its vrouter restarts, the pods of a node have no network. tf-operator writes \
         changed parameters and variables to all nodes of the group and restarts all agents at once. \
         A changed image it leaves to the administrator: a node has it when its vrouter pod is deleted \
-        by hand.",
-    hint: "change parameters when all nodes of the group may lose their network for a moment, or try \
-        them in a group of few nodes first; for images delete the pods one node after the other: \
-        kubectl -n NAMESPACE get pods -o wide -l tf_manager=vrouter, then kubectl -n NAMESPACE delete \
-        pod POD",
+        by hand. Our operator replaces the pods for both, one node after the other, and the next when the \
+        one before has been ready for a while. For other control nodes and another secret of the metadata \
+        service it replaces none: there each agent is started again at a moment of its own within some \
+        minutes.",
+    hint: "change parameters when nodes of the group may lose their network for a moment, with tf-operator \
+        all of them at once, or try them in a group of few nodes first; for images with tf-operator delete \
+        the pods one node after the other: kubectl -n NAMESPACE get pods -o wide -l tf_manager=vrouter, then \
+        kubectl -n NAMESPACE delete pod POD",
 };
 
 /// What is read of the spec of a component.
@@ -62,7 +66,7 @@ pub(crate) struct Configuration {
     // Vrouter
     containers: Vec<Container>,
     variables: BTreeMap<String, String>,
-    /// Those of [`PARAMETERS`] that are given, neither null nor empty.
+    /// Those of [`PARAMETERS`] and [`OF_OURS`] that are given, neither null nor empty.
     parameters: BTreeMap<&'static str, Value>,
 }
 
@@ -118,6 +122,10 @@ const PARAMETERS: &[&str] = &[
     "xmppServerKeyfile",
 ];
 
+/// Those of which our operator alone makes something of its pods or their files (`operator/src/components/vrouter.rs`).
+const OF_OURS: &[&str] =
+    &["cniMTU", "fabricSnatHashTableSize", "profiles", "sriov", "xmppSslEnable"];
+
 /// What an absent one means (`vrouter_types.go:497-575`): to write it out changes nothing.
 fn default_of(parameter: &str) -> Option<Value> {
     Some(match parameter {
@@ -128,8 +136,11 @@ fn default_of(parameter: &str) -> Option<Value> {
         | "introspectSslEnable"
         | "sandeshSslEnable"
         | "sslEnable"
-        | "xmmpSslEnable" => true.into(),
-        "hugePages1G" | "hugePages2M" => 0.into(),
+        | "xmmpSslEnable"
+        | "xmppSslEnable" => true.into(),
+        "cniMTU" | "hugePages1G" | "hugePages2M" => 0.into(),
+        "profiles" => Value::Array(Vec::new()),
+        "sriov" => Value::Object(serde_json::Map::new()),
         _ => return None,
     })
 }
@@ -161,7 +172,7 @@ impl<'de> Visitor<'de> for ConfigurationVisitor {
                 "envVariablesConfig" => {
                     read.variables = map.next_value::<Option<_>>()?.unwrap_or_default();
                 }
-                key => match PARAMETERS.iter().find(|name| **name == key) {
+                key => match PARAMETERS.iter().chain(OF_OURS).find(|name| **name == key) {
                     Some(name) => {
                         let value: Value = map.next_value()?;
                         if !value.is_null() && value != "" {
@@ -212,32 +223,73 @@ fn judge_vrouter(old: &Configuration, new: &ComponentView<'_, Spec>, verdict: &m
             new.title(),
             images.join(", ")
         );
-        let hint = "with tf-operator, delete the pods one node after the other: kubectl -n NAMESPACE \
-            get pods -o wide -l tf_manager=vrouter, then kubectl -n NAMESPACE delete pod POD";
+        let hint = "our operator replaces the pods, one node after the other; with tf-operator, delete them so: kubectl -n \
+            NAMESPACE get pods -o wide -l tf_manager=vrouter, then kubectl -n NAMESPACE delete pod POD";
         verdict.add(VROUTERS.at(new.setting("/containers")).says(text).hint(hint));
     }
     let variables: Vec<_> = changed(&old.variables, &is.variables)
         .into_iter()
         .map(|name| (new.setting("/envVariablesConfig").key(name), name))
         .collect();
-    let parameters = PARAMETERS.iter().filter(|name| {
-        let value = |of: &Configuration| of.parameters.get(**name).cloned().or(default_of(name));
-        value(old) != value(is)
-    });
-    let parameters = parameters.map(|name| (new.setting("").key(name), *name));
-    let all: Vec<_> = parameters.chain(variables).collect();
+    let of = |names: &'static [&'static str]| {
+        let parameters = names.iter().filter(|name| {
+            let value =
+                |of: &Configuration| of.parameters.get(**name).cloned().or(default_of(name));
+            value(old) != value(is)
+        });
+        parameters.map(|name| (new.setting("").key(name), *name))
+    };
+    let of_both: Vec<_> = of(PARAMETERS).chain(variables).collect();
+    let is_of_ours_alone = of_both.is_empty();
+    let all: Vec<_> = of_both.into_iter().chain(of(OF_OURS)).collect();
     if let Some((at, _)) = all.first() {
         let names: Vec<_> = all.iter().map(|(_, name)| *name).collect();
-        let text = format!(
-            "{}: all its agents restart at once, and pods on its nodes lose their network \
-             meanwhile ({})",
-            new.title(),
-            names.join(", ")
-        );
-        let hint = "make the change when all nodes of the group may lose their network for a \
-            moment; to try it on few nodes first, give them a group of their own";
-        verdict.add(VROUTERS.at(at).says(text).hint(hint));
+        // What the pods of our operator read again is no reason to replace them: the list of control nodes, and the secret
+        // of the metadata service, unless there was none or is none.
+        let has_secret = |of: &Configuration| of.parameters.contains_key("metadataProxySecret");
+        let is_read_again = |name: &&str| match *name {
+            "controlInstance" => true,
+            "metadataProxySecret" => has_secret(old) && has_secret(is),
+            _ => false,
+        };
+        let ours = if names.iter().all(is_read_again) { EACH } else { IN_TURN };
+        let text = restarts(&new.title(), &names, ours, is_of_ours_alone);
+        verdict.add(VROUTERS.at(at).says(text).hint(when_to_restart(is, &names)));
     }
+}
+
+const EACH: &str = "each at a moment of its own within some minutes";
+const IN_TURN: &str = "one node after the other";
+
+/// What restarts of which operator, and in which order.
+fn restarts(title: &str, names: &[&str], ours: &str, is_of_ours_alone: bool) -> String {
+    let names = names.join(", ");
+    if is_of_ours_alone {
+        return format!(
+            "{title}: with our operator its agents restart, {ours}, and pods there lose their network meanwhile; with \
+             tf-operator none restarts ({names})"
+        );
+    }
+    format!(
+        "{title}: its agents restart, with tf-operator all at once, with our operator {ours}, and pods there lose their \
+         network meanwhile ({names})"
+    )
+}
+
+fn when_to_restart(is: &Configuration, names: &[&str]) -> String {
+    let mut hint = "make the change when nodes of the group may lose their network for a moment (with tf-operator: all of \
+        them at once); to try it on few nodes first, give them a group of their own"
+        .to_owned();
+    let is_given = |field: &str| is.parameters.contains_key(field);
+    let has_gateway = is_given("vrouterGateway") || is.variables.contains_key("VROUTER_GATEWAY");
+    let other = is_given("physicalInterface") && names.contains(&"physicalInterface");
+    if other && !has_gateway && !is_given("l3mhCidr") {
+        hint.push_str(
+            "; vrouterGateway is unset, so an agent looks for its gateway on the interface by which its node reaches the \
+             first control node: set it where that is not the right one",
+        );
+    }
+    hint
 }
 
 pub(crate) fn images(configuration: &Configuration) -> BTreeMap<String, String> {

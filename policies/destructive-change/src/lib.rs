@@ -25,6 +25,7 @@ mod deletion;
 mod downgrade;
 mod edit;
 mod interruption;
+mod profile;
 mod relocation;
 mod removal;
 
@@ -36,6 +37,7 @@ use serde_json::Value;
 
 use confirmation::{Confirmed, Losses, item};
 use interruption::{Common, Spec};
+use profile::VROUTERS_BY_PROFILE;
 
 /// Settings of the policy `destructive-change`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -195,7 +197,7 @@ policy! {
         interruption::VROUTERS,
         downgrade::BACKWARDS,
     ],
-    indexes: [NODES],
+    indexes: [NODES, VROUTERS_BY_PROFILE],
     validate: [
         manager,
         standalone,
@@ -205,5 +207,6 @@ policy! {
         deletion::rabbitmq,
         deletion::vrouter,
         deletion::zookeeper,
+        profile::changed,
     ],
 }

@@ -17,10 +17,10 @@ pub(crate) const REMOVED: Message = Message {
     code: "OSDN1112",
     severity: Severity::Deny,
     title: "a service vanishes from the Manager",
-    explanation: "The operator deletes the object of a service that the Manager does not name any \
-        more, at once. A key that is misspelt counts as none, for the API server drops it. A service \
-        that gets another name is a new one: of a list the old one is deleted; of the others \
-        tf-operator forgets it, so that both run, on the same ports of the same nodes.",
+    explanation: "tf-operator deletes the object of a service that the Manager does not name any \
+        more, at once; our operator lets it run on until the annotation confirms the loss. A key that is misspelt counts as none, for the API server drops it. A service \
+        that gets another name is a new one: of a list tf-operator deletes the old one; of the others \
+        it forgets it, so that both run, on the same ports of the same nodes.",
     hint: "put the service back, or name it in the annotation opensdn.io/confirm-loss of the same \
         change, as KIND/NAME",
 };

@@ -6,7 +6,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use opensdn_policy_sdk::{Failure, Finding, Pointer, Severity, Verdict};
 use serde::Deserialize;
 
-use crate::{ADDRESS, ADDRESS_TAKEN, METADATA, NAME_TAKEN, NO_HOST, networks::Networks};
+use crate::{
+    ADDRESS, ADDRESS_TAKEN, METADATA, NAME_TAKEN, NO_EFFECT,
+    networks::{Networks, Owner},
+};
 
 /// An entry as it is written.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -40,6 +43,7 @@ pub(crate) struct Service {
     ip: Result<Ipv4Addr, String>,
     port: i64,
     pub(crate) address_at: Pointer,
+    port_at: Pointer,
     /// Where vrouters send what comes for it: hosts in order, and a port.
     target: (Vec<String>, i64),
     of_config: bool,
@@ -59,6 +63,7 @@ const METADATA_NAME: &str = "metadata";
 const METADATA_BY_IPV6: &str = "metadata6";
 const METADATA_ADDRESS: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
 const METADATA_PORT: i64 = 80;
+const BGP_PORT: i64 = 179;
 /// Of an entry of Config that names none.
 const FABRIC_PORT: i64 = 8775;
 
@@ -86,7 +91,7 @@ impl Table {
     pub(crate) fn judge_those_without_host(&self, verdict: &mut Verdict) {
         for at in &self.without_host {
             let text = "without ipFabricServiceHost the provisioner leaves the service out";
-            let finding = NO_HOST.at(at.key("ipFabricServiceHost")).says(text);
+            let finding = NO_EFFECT.at(at.key("ipFabricServiceHost")).says(text);
             verdict.add(finding);
         }
     }
@@ -122,6 +127,7 @@ impl Table {
             ip: ip.parse().map_err(|_| ip),
             port: entry.port.unwrap_or(METADATA_PORT),
             address_at: at.key("ip"),
+            port_at: at.key("port"),
             target: (hosts, entry.fabric_port.unwrap_or(FABRIC_PORT)),
             of_config: matches!(source, Source::Config),
         });
@@ -230,6 +236,17 @@ impl Service {
         });
     }
 
+    /// Of what goes to it vrouters ask no table (tf-controller, `src/vnsw/agent/pkt/pkt_flow_info.cc:491-503`).
+    pub(crate) fn judge_port(&self, verdict: &mut Verdict) {
+        if self.port == BGP_PORT {
+            let text = format!(
+                "{}: vrouters lead nothing to the fabric that is for port 179",
+                self.written_name
+            );
+            verdict.add(NO_EFFECT.at(&self.port_at).says(text).hint("choose another port"));
+        }
+    }
+
     pub(crate) fn judge_address(
         &self,
         networks: &Networks<'_>,
@@ -252,7 +269,13 @@ impl Service {
                 finding.says(format!("{ip} is {what}; no workload can reach a service there")),
             );
         } else if let Some(owner) = networks.owner_of(ip)? {
-            verdict.add(finding.says(format!("{ip} belongs to {owner}")));
+            verdict.add(match owner {
+                Owner::Certain(owner) => finding.says(format!("{ip} belongs to {owner}")),
+                Owner::Possible(owner) => finding.severity(Severity::Warn).says(format!(
+                    "{ip} is in {owner}: ipFabricForwarding is not true, and pods get such addresses only in isolated \
+                     namespaces that switch it on"
+                )),
+            });
         } else if !ip.is_link_local() {
             verdict.add(finding.severity(Severity::Warn).says(format!(
                 "{ip} is not in 169.254.0.0/16: make sure that no workload uses the address, for \

@@ -105,13 +105,15 @@ const ADDRESS: Message = Message {
     hint: "choose an address in 169.254.0.0/16; 169.254.169.254 is that of the service metadata alone",
 };
 
-const NO_HOST: Message = Message {
+const NO_EFFECT: Message = Message {
     code: "OSDN1620",
     severity: Severity::Warn,
-    title: "the block of a link-local service has no effect",
-    explanation: "The provisioner makes a service only where it is given a host in the fabric to which the \
-        vrouters lead it. Without one it leaves the service out and says nothing.",
-    hint: "give ipFabricServiceHost, the address or name of the service in the fabric, or remove the block",
+    title: "a link-local service has no effect",
+    explanation: "Of a block of Config the provisioner makes a service only where it is given a host in the fabric to \
+        which the vrouters lead it. Without one it leaves the service out and says nothing. And port 179, that of \
+        BGP, vrouters except: what workloads send there is never led to the fabric.",
+    hint: "give ipFabricServiceHost, the address or name of the service in the fabric, and a port other than 179; or \
+        remove it",
 };
 
 #[derive(Reads)]
@@ -278,6 +280,7 @@ fn judge(
     for service in table.services() {
         service.judge_name(verdict);
         service.judge_address(&networks, verdict)?;
+        service.judge_port(verdict);
     }
     table.find_duplicates(verdict);
     let is_owned = |service: &&Service| owner.is_some_and(|owner| owner.has(service));
@@ -299,7 +302,7 @@ policy! {
     name: "duplicate-link-local",
     summary: "what a link-local service takes is free, and nothing else has it",
     settings: Settings,
-    messages: [ADDRESS_TAKEN, NAME_TAKEN, METADATA, ADDRESS, LOOPBACK, NO_HOST],
+    messages: [ADDRESS_TAKEN, NAME_TAKEN, METADATA, ADDRESS, LOOPBACK, NO_EFFECT],
     // One object with an entry twice is as wrong as two objects that claim it. And an entry that takes the
     // address of something else does more harm with another port or another target than it did.
     never_ratchets: [ADDRESS_TAKEN, ADDRESS],

@@ -4,7 +4,6 @@ use std::net::Ipv4Addr;
 
 use opensdn_policy_components::Network;
 use opensdn_policy_sdk::{Failure, Index};
-use serde::Deserialize;
 
 use crate::Settings;
 
@@ -34,11 +33,22 @@ pub(crate) const KUBEMANAGERS: Index = Index {
     group: "tf.tungsten.io",
     kind: "Kubemanager",
     key: "/metadata/namespace",
-    reads: &["/spec/serviceConfiguration/ipFabricSubnets"],
+    reads: &[
+        "/spec/serviceConfiguration/ipFabricSubnets",
+        "/spec/serviceConfiguration/ipFabricForwarding",
+    ],
 };
 
 /// What a Kubemanager uses that does not say otherwise.
 const DEFAULT_FABRIC: &str = "10.64.0.0/12";
+
+/// Who has an address, in words.
+pub(crate) enum Owner {
+    /// It does.
+    Certain(String),
+    /// Pods may get it, as their namespace says.
+    Possible(String),
+}
 
 /// The networks that the settings name; the cluster's are looked up, those of Kubemanagers in the
 /// namespace of the object that is judged.
@@ -71,7 +81,15 @@ impl<'a> Networks<'a> {
     ///
     /// # Errors
     /// The cluster does not say.
-    pub(crate) fn owner_of(&self, ip: Ipv4Addr) -> Result<Option<String>, Failure> {
+    pub(crate) fn owner_of(&self, ip: Ipv4Addr) -> Result<Option<Owner>, Failure> {
+        if let Some(owner) = self.of_settings_or_cluster(ip)? {
+            return Ok(Some(Owner::Certain(owner)));
+        }
+        // No cluster gives its pods addresses that are link-local.
+        if ip.is_link_local() { Ok(None) } else { of_fabric(self.namespace, ip) }
+    }
+
+    fn of_settings_or_cluster(&self, ip: Ipv4Addr) -> Result<Option<String>, Failure> {
         let set = self.of_settings.iter().find(|(_, _, network)| network.contains(ip));
         if let Some((setting, text, _)) = set {
             return Ok(Some(format!("the network {text} (setting {setting})")));
@@ -83,40 +101,55 @@ impl<'a> Networks<'a> {
         if let Some(node) = NODES_BY_ADDRESS.find_first(&ip.to_string(), 1)?.first() {
             return Ok(Some(format!("the node {}", node.name())));
         }
-        if let Some((text, name)) = listed(&SERVICE_CIDRS, "", ip)? {
+        if let Some((text, name)) = listed(&SERVICE_CIDRS, ip)? {
             return Ok(Some(format!("the Services' network {text} (ServiceCIDR {name})")));
         }
-        if let Some((text, name)) = listed(&NODES, "", ip)? {
-            return Ok(Some(format!("the pods' network {text} (node {name})")));
-        }
-        Ok(listed(&KUBEMANAGERS, self.namespace, ip)?.map(|(text, name)| {
-            format!("the fabric's network {text} (ipFabricSubnets of Kubemanager {name})")
-        }))
+        Ok(listed(&NODES, ip)?
+            .map(|(text, name)| format!("the pods' network {text} (node {name})")))
     }
 }
 
-/// A list of networks, or one string with spaces between them, as kube-manager splits it; what is stored
-/// from earlier may have commas.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Subnets {
-    List(Vec<String>),
-    Text(String),
+/// Pods have addresses of the fabric's network where ipFabricForwarding is true. Elsewhere those of isolated namespaces
+/// have that ask for it (tf-controller, `kube_manager/vnc/vnc_kubernetes.py:523-532`, `vnc_namespace.py:502-509`), and of
+/// a default that a user did not write none can be expected to.
+fn of_fabric(namespace: &str, ip: Ipv4Addr) -> Result<Option<Owner>, Failure> {
+    let mut possible = None;
+    for object in KUBEMANAGERS.find(namespace)? {
+        let given = object.part::<Option<String>>(0)?.flatten().unwrap_or_default();
+        let forwards = object.part::<Option<bool>>(1)?.flatten().unwrap_or_default();
+        let is_default = matches!(given.trim(), "" | DEFAULT_FABRIC);
+        let networks = match (is_default, forwards) {
+            (true, false) => continue,
+            (true, true) => DEFAULT_FABRIC,
+            (false, _) => &given,
+        };
+        let Some(text) = words(networks).find(|text| has(text, ip)) else { continue };
+        let owner = format!(
+            "the fabric's network {text} (ipFabricSubnets of Kubemanager {})",
+            object.name()
+        );
+        if forwards {
+            return Ok(Some(Owner::Certain(owner)));
+        }
+        possible = Some(Owner::Possible(owner));
+    }
+    Ok(possible)
+}
+
+/// kube-manager splits at white space; what is stored from earlier may have commas.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|letter: char| letter == ',' || letter.is_whitespace())
+}
+
+fn has(network: &str, ip: Ipv4Addr) -> bool {
+    Network::parse(network).is_some_and(|network| network.contains(ip))
 }
 
 /// The first network that contains the address, and the object that says so.
-fn listed(index: &Index, key: &str, ip: Ipv4Addr) -> Result<Option<(String, String)>, Failure> {
-    for object in index.find(key)? {
-        let subnets = match object.part::<Subnets>(0)? {
-            Some(Subnets::List(subnets)) => subnets,
-            Some(Subnets::Text(text)) if !text.is_empty() => {
-                text.split([' ', ',']).map(str::to_owned).collect()
-            }
-            _ if index.name == KUBEMANAGERS.name => vec![DEFAULT_FABRIC.to_owned()],
-            _ => continue,
-        };
-        let fits = |text: &String| Network::parse(text).is_some_and(|network| network.contains(ip));
-        if let Some(text) = subnets.into_iter().find(fits) {
+fn listed(index: &Index, ip: Ipv4Addr) -> Result<Option<(String, String)>, Failure> {
+    for object in index.find("")? {
+        let networks = object.part::<Vec<String>>(0)?.unwrap_or_default();
+        if let Some(text) = networks.into_iter().find(|text| has(text, ip)) {
             return Ok(Some((text, object.name().to_owned())));
         }
     }

@@ -18,11 +18,12 @@ pub(crate) const AS_NUMBERS: Message = Message {
 
 pub(crate) const DATA_SUBNETS: Message = Message {
     code: "OSDN1610",
-    severity: Severity::Deny,
+    severity: Severity::Warn,
     title: "the vrouters look for their control nodes in another network",
-    explanation: "The agents take the addresses of the control nodes that lie in their own \
-        dataSubnet. Where the Control listens in another network, that is none: they turn to the \
-        nodes of Config instead, where no control node listens.",
+    explanation: "Agents get the addresses of the control nodes that lie in their own \
+        dataSubnet. Where the Control listens in another network, that is none. With tf-operator they turn to the \
+        nodes of Config then, where no control node listens. Our operator gives them the addresses in \
+        the network of the Control, which works where that is reached from the vrouters' own.",
     hint: "give the Vrouter a dataSubnet in which the Control's lies, or none",
 };
 

@@ -65,8 +65,9 @@ pub(crate) const IDLE_QUERIES: Message = Message {
     code: "OSDN1508",
     severity: Severity::Warn,
     title: "there is a query engine without a database of its own",
-    explanation: "Without a Cassandra named analyticsdb1, by that very name, the analytics data goes \
-        into the config database, which is not made for it.",
+    explanation: "Without a database for analytics their data goes into the config database, which is not made for it. \
+        tf-operator takes a Cassandra named analyticsdb1, by that very name, our operator one whose name begins with \
+        analyticsdb.",
     hint: "add a Cassandra named analyticsdb1 to cassandras, or remove queryengine",
 };
 
@@ -74,7 +75,7 @@ pub(crate) const IDLE_DATABASE: Message = Message {
     code: "OSDN1509",
     severity: Severity::Warn,
     title: "the analytics database stays empty",
-    explanation: "Without a query engine the collector writes nothing into analyticsdb1.",
+    explanation: "Without a query engine the collector writes nothing into the database of analytics.",
     hint: "add queryengine, or remove the second Cassandra",
 };
 
@@ -83,7 +84,7 @@ pub(crate) const SECOND_REDIS: Message = Message {
     severity: Severity::Warn,
     title: "there is more than one Redis",
     explanation: "The services use one only, on their own node: tf-operator gives them the one named \
-        redis1.",
+        redis1, our operator the first by name.",
     hint: "leave one item in redis, named redis1",
 };
 
@@ -163,19 +164,38 @@ fn judge_pairs(
         .iter()
         .any(|component| component.kind == "Cassandra" && component.name == "analyticsdb1");
     match (has("QueryEngine"), database) {
-        (true, _) if !has_its_own => verdict.add(IDLE_QUERIES.at(services.key("queryengine"))),
+        (true, None) => verdict.add(IDLE_QUERIES.at(services.key("queryengine"))),
+        (true, Some(database)) if !has_its_own => {
+            let title = database.title();
+            let text =
+                format!("our operator takes {title} for analytics, tf-operator analyticsdb1 alone");
+            let hint = "name it analyticsdb1, which both take";
+            verdict.add(IDLE_QUERIES.at(services.key("queryengine")).says(text).hint(hint));
+        }
         (false, Some(database)) => {
             let text = format!("{}: there is no query engine to use it", database.title());
             verdict.add(IDLE_DATABASE.at(&database.at).says(text));
         }
         _ => {}
     }
+    judge_redis(components, verdict);
+}
+
+/// Of several, which one is used by which operator. Ours: `operator/src/peers.rs`.
+fn judge_redis(components: &[ComponentView<'_, Spec>], verdict: &mut Verdict) {
     let all: Vec<_> = components.iter().filter(|component| component.kind == "Redis").collect();
-    let used = all.iter().find(|redis| redis.name == "redis1").or(all.first());
-    let Some(used) = used else { return };
+    let Some(ours) = all.iter().min_by_key(|redis| redis.name) else { return };
+    let used = all.iter().find(|redis| redis.name == "redis1").unwrap_or(ours);
     for redis in all.iter().filter(|redis| redis.at != used.at) {
-        let text = format!("{}: nothing uses it beside {}", redis.title(), used.title());
-        let hint = format!("remove it and leave {}", used.title());
+        let (title, other) = (redis.title(), used.title());
+        let text = if redis.at == ours.at {
+            format!(
+                "{title}: our operator has it used, being the first by name, and tf-operator {other}"
+            )
+        } else {
+            format!("{title}: nothing uses it beside {}", ours.title())
+        };
+        let hint = format!("remove it and leave {other}");
         verdict.add(SECOND_REDIS.at(&redis.at).says(text).hint(hint));
     }
 }

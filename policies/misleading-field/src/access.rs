@@ -10,8 +10,9 @@ pub(crate) const MODE: Message = Message {
     severity: Severity::Warn,
     title: "aaaMode does not do what it says",
     explanation: "Who asks is known from Keystone only. Without it rbac and cloud-admin check nothing: \
-        everybody may do everything, as with no-auth. And noauth is no word that the Config API knows: \
-        it takes cloud-admin instead.",
+        everybody may do everything, as with no-auth. And noauth is no word that the Config API knows. tf-operator \
+        writes it into the configuration as it is, and the Config API takes cloud-admin instead; our operator writes \
+        no-auth, with which everybody may do everything.",
     hint: "set authMode keystone with rbac or cloud-admin, or write no-auth",
 };
 
@@ -28,7 +29,10 @@ pub(crate) fn judge(component: &ComponentView<'_, Spec>, mode: &str, verdict: &m
             "set commonConfiguration.authParameters.authMode to keystone, or aaaMode to no-auth",
         ),
         ("noauth", "keystone") if component.kind == "Config" => (
-            format!("{title}: the Config API does not know aaaMode noauth and takes cloud-admin"),
+            format!(
+                "{title}: aaaMode noauth becomes cloud-admin with tf-operator, whose word the Config API does not know, \
+                 and no-auth with our operator, by which the API is open to all"
+            ),
             "write no-auth if nothing is to be checked, else rbac or cloud-admin",
         ),
         _ => return,

@@ -32,7 +32,7 @@ pub(crate) const VROUTER: Message = Message {
     code: "OSDN1809",
     severity: Severity::Warn,
     title: "a setting of the vrouters has no effect",
-    explanation: "tf-operator accepts the field and never writes it into the parameters of the \
+    explanation: "Operators accept the field and never write it into the parameters of the \
         agent, or no script there reads it. A variable in envVariablesConfig does reach it.",
     hint: "remove the fields, and set in envVariablesConfig instead what the message names",
 };
@@ -155,7 +155,7 @@ fn instead(dead: &[&str], given: &SetFields) -> String {
         hint.push_str(&format!("; {} needs {companions} besides", variable(field)));
     }
     if wants_dpdk {
-        hint.push_str("; for DPDK set dpdk, or profiles with a VrouterProfile for it");
+        hint.push_str("; no operator runs vrouters on DPDK so far");
     }
     hint
 }

@@ -22,9 +22,10 @@ pub(crate) const PASSWORD: Message = Message {
     code: "OSDN1402",
     severity: Severity::Warn,
     title: "Keystone's password is empty, or the one that is printed everywhere",
-    explanation: "Where neither a Secret nor a password is given tf-operator logs in with contrail123, which is in its \
-        source. Either the login fails, or each that has read that may do what OpenSDN may. An empty adminPassword is \
-        one to it: it takes that, and no Keystone does.",
+    explanation: "Where neither a Secret nor a password is given both operators log in with contrail123, which is in \
+        their source. Either the login fails, or each that has read that may do what OpenSDN may. An empty adminPassword \
+        tf-operator takes as it is, and no Keystone does; to our operator it is none at all, and what it logs in with is \
+        the password of before, or empty too.",
     hint: "put the password into a Secret with the key password, and name it in keystoneSecretName",
 };
 
@@ -33,8 +34,8 @@ pub(crate) const TWO_PASSWORDS: Message = Message {
     severity: Severity::Warn,
     title: "Keystone's password is given twice",
     explanation: "tf-operator takes adminPassword, an empty one too, and ignores the Secret, so a new password in \
-        the Secret changes nothing.",
-    hint: "remove adminPassword",
+        the Secret changes nothing. Our operator takes the Secret and ignores adminPassword.",
+    hint: "remove adminPassword, and have the password in the Secret",
 };
 
 pub(crate) const ADMIN_PORT: Message = Message {
@@ -89,9 +90,13 @@ pub(crate) fn judge(authentication: &AuthParameters, at: &Pointer, verdict: &mut
     if let Some(password) = password.filter(|_| has_secret) {
         let text = match password {
             "" => {
-                "adminPassword is empty and not unset: tf-operator takes that, and ignores the Secret"
+                "adminPassword is empty and not unset: tf-operator takes that and ignores the Secret, our operator takes \
+                 the Secret"
             }
-            _ => "adminPassword and keystoneSecretName are both set: the Secret is ignored",
+            _ => {
+                "adminPassword and keystoneSecretName are both set: tf-operator ignores the Secret, our operator the \
+                 adminPassword"
+            }
         };
         verdict.add(TWO_PASSWORDS.at(parameters.key("adminPassword")).says(text));
     }

@@ -221,6 +221,7 @@ policy! {
         dead::ANALYTICS,
         dead::VROUTER,
         values::INTERFACES,
+        values::L3MH,
         values::FABRIC,
         values::HEAP,
         functions::FUNCTIONS,

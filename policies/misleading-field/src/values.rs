@@ -1,6 +1,6 @@
 //! Values that contradict each other, or that nothing can be found by.
 
-use opensdn_policy_components::ComponentView;
+use opensdn_policy_components::{ComponentView, Network};
 use opensdn_policy_sdk::{Message, Severity, Verdict};
 
 use crate::Spec;
@@ -12,9 +12,21 @@ pub(crate) const INTERFACES: Message = Message {
     explanation: "Several interfaces are for L3 multihoming, which l3mhCidr switches on. Without it the script of the \
         agent expects the name of one interface. A list with commas is no name that a node has, and the agent ends with \
         an error. Of a list with spaces it takes the first word for the interface and the second for its MAC address, \
-        with which vhost0 is not made.",
+        with which vhost0 is not made. Of a variable it is judged too whether its words can be names of interfaces.",
     hint: "set l3mhCidr to the network of the loopback addresses, or leave one interface; of several \
         links without L3MH make a bond on the node and name that",
+};
+
+/// The kernel's (linux, `include/uapi/linux/if.h:33`, less the zero at its end).
+const LONGEST_INTERFACE: usize = 15;
+
+pub(crate) const L3MH: Message = Message {
+    code: "OSDN1805",
+    severity: Severity::Deny,
+    title: "the variable with the network for multi-homing is no network",
+    explanation: "The agent's script looks for the loopback address of its node in that network: of what is none it \
+        computes no address.",
+    hint: "write an IPv4 network with its prefix length, such as 100.1.1.0/24",
 };
 
 pub(crate) const FABRIC: Message = Message {
@@ -60,9 +72,9 @@ pub(crate) const PAGES: Message = Message {
     code: "OSDN1806",
     severity: Severity::Warn,
     title: "the vrouter's pods ask for huge pages of one size only",
-    explanation: "A request for pages of 2M takes the place of that for pages of 1G, even where it is for none, \
-        while the agent's script is given both numbers and prefers those of 1G: the vrouter takes pages that \
-        Kubernetes has not reserved for it.",
+    explanation: "With tf-operator a request for pages of 2M takes the place of that for pages of 1G, even where it is for \
+        none, while the agent's script is given both numbers and prefers those of 1G: the vrouter takes pages that \
+        Kubernetes has not reserved for it. Our operator asks for those of 1G, as the script does, and for none of 2M.",
     hint: "leave one of hugePages2M and hugePages1G, and remove the other",
 };
 
@@ -78,13 +90,15 @@ pub(crate) fn judge_orchestrator(component: &ComponentView<'_, Spec>, verdict: &
 }
 
 /// Of two requests the second replaces the first, one for 0 pages too (tf-operator,
-/// `pkg/controller/vrouter/vrouter_ds.go:185-211`).
+/// `pkg/controller/vrouter/vrouter_ds.go:185-211`); our operator makes the larger one. Less than none is the schema's.
 pub(crate) fn judge_pages(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
     let given = &component.spec.service_configuration;
     let large = given.number("hugePages1G").filter(|pages| *pages > 0);
-    if let (Some(large), Some(small)) = (large, given.number("hugePages2M")) {
+    let small = given.number("hugePages2M").filter(|pages| *pages >= 0);
+    if let (Some(large), Some(small)) = (large, small) {
         let text = format!(
-            "{}: the pods ask for {small} pages of 2M, and not for the {large} of 1G",
+            "{}: of tf-operator the pods ask for {small} pages of 2M and none of 1G, of our operator for {large} of 1G \
+             and none of 2M",
             component.title()
         );
         verdict.add(PAGES.at(component.setting("/hugePages1G")).says(text));
@@ -115,13 +129,18 @@ pub(crate) fn judge_interfaces(component: &ComponentView<'_, Spec>, verdict: &mu
     let of = |field: &str, variable: &str| {
         given.variable(variable).or(given.text(field)).unwrap_or_default().to_owned()
     };
-    let interfaces = of("physicalInterface", "PHYSICAL_INTERFACE");
+    let interfaces = of("physicalInterface", INTERFACES_VARIABLE);
     let separators = |letter: char| letter == ',' || letter == ' ';
     let names: Vec<&str> = interfaces.split(separators).filter(|name| !name.is_empty()).collect();
+    let variable = |name| component.setting("/envVariablesConfig").key(name);
+    let (at, field) = match given.variable(INTERFACES_VARIABLE) {
+        Some(_) => (variable(INTERFACES_VARIABLE), INTERFACES_VARIABLE),
+        None => (component.setting("/physicalInterface"), "physicalInterface"),
+    };
+    judge_variables(component, &names, verdict);
     if names.len() < 2 {
         return;
     }
-    let at = component.setting("/physicalInterface");
     let mut twice: Vec<&str> = names
         .iter()
         .enumerate()
@@ -145,13 +164,33 @@ pub(crate) fn judge_interfaces(component: &ComponentView<'_, Spec>, verdict: &mu
         );
         verdict.add(INTERFACES.at(at).says(text));
     } else if !twice.is_empty() {
-        let text = format!(
-            "{}: physicalInterface names {} more than once",
-            component.title(),
-            twice.join(", ")
-        );
+        let text =
+            format!("{}: {field} names {} more than once", component.title(), twice.join(", "));
         let hint = "name each interface once; probably another one was meant";
         verdict.add(INTERFACES.at(at).severity(Severity::Warn).says(text).hint(hint));
+    }
+}
+
+const INTERFACES_VARIABLE: &str = "PHYSICAL_INTERFACE";
+const L3MH_VARIABLE: &str = "L3MH_CIDR";
+
+/// Of the fields the schema asks the same.
+fn judge_variables(component: &ComponentView<'_, Spec>, names: &[&str], verdict: &mut Verdict) {
+    let given = &component.spec.service_configuration;
+    let at = |name| component.setting("/envVariablesConfig").key(name);
+    let is_none = |name: &&&str| name.chars().count() > LONGEST_INTERFACE || name.contains('/');
+    if given.variable(INTERFACES_VARIABLE).is_some()
+        && let Some(name) = names.iter().find(is_none)
+    {
+        let text = format!("{}: {name:?} is no name of an interface", component.title());
+        let hint =
+            "write names of 1 to 15 characters without a slash, separated by commas or spaces";
+        verdict.add(INTERFACES.at(at(INTERFACES_VARIABLE)).says(text).hint(hint));
+    }
+    let network = given.variable(L3MH_VARIABLE).filter(|network| !network.is_empty());
+    if let Some(network) = network.filter(|network| Network::parse(network).is_none()) {
+        let text = format!("{}: L3MH_CIDR {network:?} is no IPv4 network", component.title());
+        verdict.add(L3MH.at(at(L3MH_VARIABLE)).says(text));
     }
 }
 

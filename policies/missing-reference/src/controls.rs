@@ -11,7 +11,8 @@ pub(crate) const OF_VROUTER: Message = Message {
     title: "the vrouters name a Control that is not there",
     explanation: "The agents connect to the nodes of that Control. Without it tf-operator renders \
         an empty list and says nothing: the agents turn to the nodes of Config instead, which is \
-        right only where control nodes run there too.",
+        right only where control nodes run there too. Our operator waits for a Control that is named, \
+        and takes the first by name where none is.",
     hint: "set controlInstance to the name of a Control: kubectl get controls; or name the control \
         nodes in the variable CONTROL_NODES of envVariablesConfig",
 };
@@ -20,8 +21,9 @@ pub(crate) const OF_WEBUI: Message = Message {
     code: "OSDN1616",
     severity: Severity::Deny,
     title: "the web UI names a Control that is not there",
-    explanation: "The web UI is configured with the nodes of that Control, and waits for it without \
-        limit, for the empty name too.",
+    explanation: "The web UI is configured with the nodes of that Control. tf-operator waits for it without \
+        limit, for the empty name too. Our operator makes nothing for a name that no Control has, and takes the \
+        only Control where none is named; of several it takes none.",
     hint: "set controlInstance to the name of a Control: kubectl get controls",
 };
 
@@ -90,21 +92,26 @@ impl<'a> Controls<'a> {
             return Ok(());
         }
         let title = component.title();
-        let text = if name.is_empty() {
+        let text = if name.is_empty() && component.kind == "Vrouter" {
             format!(
-                "{title}: controlInstance is unset, so that it gets no control nodes of a Control"
+                "{title}: controlInstance is unset: tf-operator gives it no control nodes of a Control, our operator those \
+                 of the first Control by name"
+            )
+        } else if name.is_empty() {
+            format!(
+                "{title}: controlInstance is unset: tf-operator waits for a Control without a name, our operator takes \
+                 the only one if there are not several"
             )
         } else {
             format!("{title}: there is no Control {name:?}{}", self.scope())
         };
         let finding = message.at(component.setting("/controlInstance")).says(text);
         // The agents turn to the nodes of Config then, which are the right ones where control nodes run there
-        // (tf-container-builder, containers/base/common.sh:168).
-        let finding = if name.is_empty() && component.kind == "Vrouter" {
-            finding.severity(Severity::Warn)
-        } else {
-            finding
-        };
+        // (tf-container-builder, containers/base/common.sh:168). Our operator takes a Control then, for the web UI only
+        // where there are not several.
+        let is_taken = component.kind == "Vrouter" || !self.are_several();
+        let finding =
+            if name.is_empty() && is_taken { finding.severity(Severity::Warn) } else { finding };
         verdict.add(match self {
             Self::OfManager { names, .. } if !names.is_empty() => {
                 finding.hint(format!("set controlInstance to one of: {}", names.join(", ")))
@@ -112,6 +119,11 @@ impl<'a> Controls<'a> {
             _ => finding,
         });
         Ok(())
+    }
+
+    /// As far as it is known here.
+    fn are_several(&self) -> bool {
+        matches!(self, Self::OfManager { names, .. } if names.len() > 1)
     }
 
     fn scope(&self) -> String {

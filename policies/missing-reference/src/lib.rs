@@ -105,9 +105,19 @@ struct Common {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct AuthParameters {
+    auth_mode: Option<String>,
     keystone_secret_name: Option<String>,
     #[serde(deserialize_with = "null_as_default")]
     keystone_auth_parameters: Keystone,
+}
+
+impl AuthParameters {
+    /// Whether an operator does: ours with Keystone alone, and beside adminPassword too; tf-operator without that,
+    /// whatever the mode (`pkg/apis/tf/v1alpha1/auth_types.go:67-73`).
+    fn reads_the_secret(&self) -> bool {
+        self.auth_mode.as_deref() == Some("keystone")
+            || self.keystone_auth_parameters.admin_password.is_none()
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

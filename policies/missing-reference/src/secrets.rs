@@ -10,8 +10,9 @@ pub(crate) const KEYSTONE: Message = Message {
     code: "OSDN1404",
     severity: Severity::Warn,
     title: "the Secret with Keystone's password is not there",
-    explanation: "The services cannot log in to Keystone until it is. tf-operator reads it in noauth \
-        too, and stops at the missing Secret before it does anything at all.",
+    explanation: "With authMode keystone no service of our operator starts without it, whatever adminPassword says, which \
+        our operator ignores beside a Secret. tf-operator takes adminPassword where it is set; where it is not it reads \
+        the Secret, in noauth too, and stops at a missing one before it does anything at all.",
     hint: "create it, of a file without a line break at its end (printf %s): kubectl create secret generic NAME \
         --from-file=password=FILE",
 };
@@ -30,7 +31,7 @@ pub(crate) const RABBITMQ: Message = Message {
     severity: Severity::Warn,
     title: "the Secret with RabbitMQ's credentials is not there",
     explanation: "Only the default Secret, NAME-secret, is made by the operator. Without the \
-        Secret that is named RabbitMQ has no user that its clients know.",
+        Secret that is named RabbitMQ has no user that its clients know, and pods of our operator do not start.",
     hint: "remove secret to have one made, or create it with the keys user, password, vhost and \
         salted_password (4 random bytes, then the SHA-256 of these and the password), of which \
         tf-operator makes RabbitMQ's user",
@@ -50,8 +51,7 @@ pub(crate) fn judge_common(
 ) -> Outcome {
     let authentication = &common.auth_parameters;
     let name = authentication.keystone_secret_name.as_deref().unwrap_or_default();
-    // Whatever the mode (tf-operator, pkg/apis/tf/v1alpha1/auth_types.go:67-73).
-    if authentication.keystone_auth_parameters.admin_password.is_none() && !name.is_empty() {
+    if authentication.reads_the_secret() && !name.is_empty() {
         let at = at.join("/authParameters/keystoneSecretName");
         let create = "create secret generic";
         let hint = |namespace: &str| {

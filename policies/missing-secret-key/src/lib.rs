@@ -7,7 +7,7 @@
 //!     authParameters: {keystoneSecretName: keystone}   # it has the key admin-password, not password
 //! ```
 //!
-//! The services then log in with an empty password, and say that Keystone refuses them. Everything is a
+//! The services then log in with an empty password (tf-operator) or do not start (our operator). Everything is a
 //! warning, as the Secret may be put right later; that one is not there at all says `missing-reference`.
 //!
 //! Kubernetes gives the names of keys only together with the values. So the webhook reads every Secret of the
@@ -27,8 +27,9 @@ const KEYSTONE: Message = Message {
     code: "OSDN1413",
     severity: Severity::Warn,
     title: "the Secret with Keystone's password has no key `password`",
-    explanation: "The password is read of that key alone. Without it the services log in with an empty one, \
-        and Keystone refuses them.",
+    explanation: "The password is read of that key alone. Without it the services of tf-operator log in with an empty one, \
+        and Keystone refuses them; those of our operator end with an error before they have a configuration. tf-operator \
+        reads it in noauth too, but not beside adminPassword, our operator with Keystone alone.",
     hint: "add the key, of a file without a line break at its end (printf %s): kubectl create secret generic NAME --from-file=password=FILE --dry-run=client -o yaml \
         | kubectl apply --server-side -f -",
 };
@@ -38,7 +39,8 @@ const RABBITMQ: Message = Message {
     severity: Severity::Warn,
     title: "the Secret with RabbitMQ's credentials lacks keys",
     explanation: "RabbitMQ's user and its virtual host are made of the keys user, password and vhost; one \
-        that is missing is empty, and no client can log in.",
+        that is missing is empty with tf-operator, and no client can log in; with our operator RabbitMQ and its clients \
+        end with an error that names it.",
     hint: "add the keys that are missing, or remove secret to have one made",
 };
 
@@ -115,6 +117,7 @@ struct ServiceConfiguration {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Authentication {
+    auth_mode: Option<String>,
     keystone_secret_name: Option<String>,
     #[serde(deserialize_with = "null_as_default")]
     keystone_auth_parameters: Keystone,
@@ -161,7 +164,7 @@ fn standalone(
     Ok(())
 }
 
-/// The Secret is read if there is no adminPassword, whatever the mode.
+/// tf-operator reads the Secret if there is no adminPassword, whatever the mode; ours with Keystone, whatever password.
 fn judge_keystone(
     authentication: &Authentication,
     at: &Pointer,
@@ -169,7 +172,9 @@ fn judge_keystone(
     verdict: &mut Verdict,
 ) -> Outcome {
     let name = authentication.keystone_secret_name.as_deref().unwrap_or_default();
-    if name.is_empty() || authentication.keystone_auth_parameters.admin_password.is_some() {
+    let is_asked = authentication.auth_mode.as_deref() == Some("keystone");
+    let has_password = authentication.keystone_auth_parameters.admin_password.is_some();
+    if name.is_empty() || (has_password && !is_asked) {
         return Ok(());
     }
     if lacks(name, namespace, &["password"])?.is_some() {

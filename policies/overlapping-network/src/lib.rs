@@ -11,7 +11,8 @@
 //! ServiceCIDRs; the networks of a cloud that no object lists are not seen here. That an address of a LinkLocalService
 //! lies in a network of kube-manager is said of the service, by `duplicate-link-local`: tenants may have thousands, and to
 //! look at all of them would take longer than a policy has. What kube-manager gives to pods is a warning. Refused is that a nested one would reach no Service, and that a NestedCluster takes addresses
-//! away that the cluster itself uses.
+//! away that the cluster itself uses. podSubnet and serviceSubnet count with our operator alone, so that outside nested
+//! mode they are a warning: tf-operator takes what the cluster says of itself.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -34,7 +35,8 @@ const OVERLAP: Message = Message {
     explanation: "kube-manager gives pods addresses of ipFabricSubnets that nothing else may have: where the \
         network overlaps with that of pods, Services or nodes, two have one address, and which of them is \
         reached differs from node to node. Addresses of 169.254.0.0/16, and those of link-local services, every \
-        vrouter takes for itself. Where the field is unset it is 10.64.0.0/12.",
+        vrouter takes for itself. Where the field is unset it is 10.64.0.0/12. With our operator podSubnet is the \
+        network of all other pods, and the same holds for it; tf-operator does not read it.",
     hint: "choose a network that the cluster does not use: kubectl get nodes -o wide, and kubectl get \
         servicecidrs",
 };
@@ -42,10 +44,11 @@ const OVERLAP: Message = Message {
 const SERVICES: Message = Message {
     code: "OSDN3035",
     severity: Severity::Deny,
-    title: "a nested kube-manager is given networks of Services that are not the cluster's",
+    title: "kube-manager is given networks of Services that are not the cluster's",
     explanation: "It makes the load balancer of each Service in the networks of serviceSubnet: a Service whose \
-        ClusterIP lies in none of them, that of the Kubernetes API above all, is not reached by pods.",
-    hint: "give the networks of kubectl get servicecidrs, with blanks between them, or leave serviceSubnet out",
+        ClusterIP lies in none of them, that of the Kubernetes API above all, is not reached by pods. tf-operator does \
+        not read the field, so outside nested mode, which our operator alone has, it is a warning.",
+    hint: "give the networks of kubectl get servicecidrs, with blanks or commas between them, or leave serviceSubnet out",
 };
 
 const OF_A_NODE: Message = Message {
@@ -171,6 +174,8 @@ struct Configuration {
     #[serde(deserialize_with = "null_as_default")]
     ip_fabric_forwarding: bool,
     #[serde(deserialize_with = "null_as_default")]
+    pod_subnet: String,
+    #[serde(deserialize_with = "null_as_default")]
     service_subnet: String,
     nested: Option<IgnoredAny>,
 }
@@ -258,19 +263,76 @@ fn judge(component: &ComponentView<'_, Spec>, nested: bool, verdict: &mut Verdic
             verdict.add(OVERLAP.at(&at).says(format!("{text}{default} overlaps with {other}")));
         }
     }
-    if nested || configuration.nested.is_some() {
-        let at = component.setting("/serviceSubnet");
-        judge_services(&configuration.service_subnet, &at, verdict)?;
+    judge_pods(component, verdict)?;
+    let readers =
+        if nested || configuration.nested.is_some() { Readers::All } else { Readers::Ours };
+    judge_services(component, readers, verdict)
+}
+
+/// Who has kube-manager read podSubnet and serviceSubnet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Readers {
+    /// Our operator; tf-operator does not.
+    Ours,
+    /// Nested mode, which tf-operator does not have.
+    All,
+}
+
+/// The networks of a text, as our operator separates them.
+fn networks(text: &str) -> impl Iterator<Item = (&str, Network)> {
+    let all = text.split(|letter: char| letter == ',' || letter.is_whitespace());
+    all.filter_map(|one| Some((one, Network::parse(one)?)))
+}
+
+/// The pods' network of the nodes is what podSubnet is meant to be.
+fn judge_pods(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) -> Outcome {
+    for (text, network) in networks(&component.spec.service_configuration.pod_subnet) {
+        let addresses = network.into();
+        let other = match of_link_local(&addresses) {
+            Some(other) => Some(other),
+            None => match of_services(&addresses)? {
+                Some(other) => Some(other),
+                None => of_nodes(&addresses)?,
+            },
+        };
+        if let Some(other) = other {
+            let text = format!(
+                "with our operator it is the pods' network, and {text} overlaps with {other}"
+            );
+            verdict.add(OVERLAP.at(component.setting("/podSubnet")).says(text));
+        }
     }
     Ok(())
 }
 
 /// What has some of the addresses that kube-manager would give to pods, in words.
 fn used_of_the_fabric(addresses: &Addresses) -> Result<Option<String>, Failure> {
-    if Addresses::parse(LINK_LOCAL).is_some_and(|link_local| addresses.meet(link_local)) {
-        return Ok(Some(format!("the link-local addresses {LINK_LOCAL}")));
+    if let Some(link_local) = of_link_local(addresses) {
+        return Ok(Some(link_local));
     }
     Ok(used(addresses)?.map(|(Used::Network(other) | Used::Node(other))| other))
+}
+
+fn of_link_local(addresses: &Addresses) -> Option<String> {
+    let meets = Addresses::parse(LINK_LOCAL).is_some_and(|link_local| addresses.meet(link_local));
+    meets.then(|| format!("the link-local addresses {LINK_LOCAL}"))
+}
+
+fn of_services(addresses: &Addresses) -> Result<Option<String>, Failure> {
+    let mut services = service_networks()?.into_iter();
+    let found = services.find(|(_, network, _)| addresses.meet((*network).into()));
+    Ok(found.map(|(text, _, name)| format!("the Services' network {text} (ServiceCIDR {name})")))
+}
+
+fn of_nodes(addresses: &Addresses) -> Result<Option<String>, Failure> {
+    for node in NODES.find("")? {
+        for Address { address } in node.part::<Vec<Address>>(1)?.unwrap_or_default() {
+            if address.parse().is_ok_and(|address| addresses.contain(address)) {
+                return Ok(Some(format!("the address {address} of the node {}", node.name())));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// What uses an address already, in words.
@@ -281,10 +343,8 @@ enum Used {
 
 /// What of the cluster has some of the addresses.
 fn used(addresses: &Addresses) -> Result<Option<Used>, Failure> {
-    let services = service_networks()?;
-    if let Some((text, _, name)) = services.into_iter().find(|one| addresses.meet(one.1.into())) {
-        let text = format!("the Services' network {text} (ServiceCIDR {name})");
-        return Ok(Some(Used::Network(text)));
+    if let Some(services) = of_services(addresses)? {
+        return Ok(Some(Used::Network(services)));
     }
     for node in NODES.find("")? {
         for text in node.part::<Vec<String>>(0)?.unwrap_or_default() {
@@ -317,8 +377,13 @@ fn service_networks() -> Result<Vec<(String, Network, String)>, Failure> {
 }
 
 /// Without networks of its own it uses the cluster's.
-fn judge_services(given: &str, at: &Pointer, verdict: &mut Verdict) -> Outcome {
-    let own: Vec<Network> = given.split_whitespace().filter_map(Network::parse).collect();
+fn judge_services(
+    component: &ComponentView<'_, Spec>,
+    readers: Readers,
+    verdict: &mut Verdict,
+) -> Outcome {
+    let given = &component.spec.service_configuration.service_subnet;
+    let own: Vec<Network> = networks(given).map(|(_, network)| network).collect();
     if own.is_empty() {
         return Ok(());
     }
@@ -328,15 +393,17 @@ fn judge_services(given: &str, at: &Pointer, verdict: &mut Verdict) -> Outcome {
         }
         // The API server takes the first address for itself, as the Service kubernetes.
         let has_api = own.iter().any(|one| one.contains(network.first()));
-        let finding = SERVICES.at(at);
-        verdict.add(if has_api {
-            finding.severity(Severity::Warn).says(format!(
-                "{given} has not all of the Services' network {text} (ServiceCIDR {name})"
-            ))
-        } else {
-            finding.says(format!(
-                "{given} has nothing of the Services' network {text} (ServiceCIDR {name})"
-            ))
+        let finding = SERVICES.at(component.setting("/serviceSubnet"));
+        let has = if has_api { "not all" } else { "nothing" };
+        let said =
+            format!("{given} has {has} of the Services' network {text} (ServiceCIDR {name})");
+        verdict.add(match (readers, has_api) {
+            (Readers::All, false) => finding.says(said),
+            (Readers::All, true) => finding.severity(Severity::Warn).says(said),
+            (Readers::Ours, _) => {
+                let said = format!("{said}, and our operator has kube-manager take it; tf-operator does not read it");
+                finding.severity(Severity::Warn).says(said)
+            }
         });
     }
     Ok(())

@@ -34,7 +34,8 @@ const TAKEN: Message = Message {
     explanation: "A node has one vhost0, one kernel module, one CNI configuration and one set of ports of the host: the \
         vrouters of two Managers take them from each other, in whichever namespaces they are. What is compared are \
         the node selectors, of which one may have all labels of the other; that others match the same node is \
-        seen by: kubectl opensdn check --only N107",
+        seen by: kubectl opensdn check --only N107. A Manager that has got out of the way by a change has the nodes for \
+        some 90 seconds more, unless --claim-grace of the webhook says otherwise; then they are free.",
     hint: "give the vrouters of this Manager another node selector, or none of that Manager; what is taken is listed by: \
         kubectl get uniqueclaims",
 };

@@ -129,7 +129,12 @@ fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) ->
     let before: Vec<_> = before.walk_all(&nothing).collect();
     let old_common = old.common.as_ref().unwrap_or(&no_common);
     restarts::judge_common(old_common, common, verdict);
-    restarts::judge(&before, &components, verdict);
+    // While it upgrades it does nothing else at once: of such a change OSDN2004 says what it does.
+    if !old.status.as_ref().is_some_and(upgrade::Status::is_of_an_upgrade) {
+        restarts::judge_level(old_common, common, verdict);
+        restarts::judge_images(&before, &components, verdict);
+    }
+    restarts::judge_vrouters(&before, &components, verdict);
     let change = upgrade::Change {
         common,
         before: &before,

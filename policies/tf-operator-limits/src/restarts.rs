@@ -62,6 +62,10 @@ pub(crate) fn judge_common(old: &Common, new: &Common, verdict: &mut Verdict) {
             verdict.add(NO_NEW_KEYS.at(at).says(text));
         }
     }
+}
+
+/// Another level of logs, which everything has in its environment.
+pub(crate) fn judge_level(old: &Common, new: &Common, verdict: &mut Verdict) {
     let level = |common: &Common| match common.log_level.as_str() {
         "" => "debug".to_owned(),
         level => level.to_owned(),
@@ -77,20 +81,25 @@ pub(crate) fn judge_common(old: &Common, new: &Common, verdict: &mut Verdict) {
     }
 }
 
-pub(crate) fn judge(
+/// Those that are in both.
+fn pairs<'a>(
+    before: &'a [ComponentView<'a, Spec>],
+    after: &'a [ComponentView<'a, Spec>],
+) -> impl Iterator<Item = (&'a ComponentView<'a, Spec>, &'a ComponentView<'a, Spec>)> {
+    after.iter().filter_map(|new| {
+        let same = |old: &&ComponentView<'_, Spec>| (old.kind, old.name) == (new.kind, new.name);
+        before.iter().find(same).map(|old| (old, new))
+    })
+}
+
+/// Other images by which no upgrade in stages begins.
+pub(crate) fn judge_images(
     before: &[ComponentView<'_, Spec>],
     after: &[ComponentView<'_, Spec>],
     verdict: &mut Verdict,
 ) {
-    let pairs = || {
-        after.iter().filter_map(|new| {
-            let same =
-                |old: &&ComponentView<'_, Spec>| (old.kind, old.name) == (new.kind, new.name);
-            before.iter().find(same).map(|old| (old, new))
-        })
-    };
     let staged = begins(before, after).is_some();
-    let moved: Vec<_> = pairs()
+    let moved: Vec<_> = pairs(before, after)
         .filter(|(_, new)| new.kind != "Vrouter" && !staged)
         .filter(|(old, new)| {
             let old = images(old);
@@ -109,7 +118,14 @@ pub(crate) fn judge(
         );
         verdict.add(NOT_STAGED.at(first.setting("/containers")).says(text));
     }
-    for (old, new) in pairs().filter(|(_, new)| new.kind == "Vrouter") {
+}
+
+pub(crate) fn judge_vrouters(
+    before: &[ComponentView<'_, Spec>],
+    after: &[ComponentView<'_, Spec>],
+    verdict: &mut Verdict,
+) {
+    for (old, new) in pairs(before, after).filter(|(_, new)| new.kind == "Vrouter") {
         judge_vrouter(old, new, verdict);
     }
 }

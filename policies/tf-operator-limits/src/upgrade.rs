@@ -82,6 +82,15 @@ pub(crate) struct Status {
 }
 
 impl Status {
+    /// Whether it upgrades the cluster.
+    pub(crate) fn is_of_an_upgrade(&self) -> bool {
+        self.stage().is_some()
+    }
+
+    fn stage(&self) -> Option<i64> {
+        self.ziu_state.filter(|state| *state >= 0)
+    }
+
     /// Whether it says of the component that it is active, if it says anything of it.
     fn active(&self, component: &ComponentView<'_, Spec>) -> Option<bool> {
         let said =
@@ -301,7 +310,7 @@ pub(crate) fn judge(change: &Change<'_>, verdict: &mut Verdict) {
 
 /// A change while it upgrades.
 fn judge_running(change: &Change<'_>, status: &Status, verdict: &mut Verdict) {
-    let Some(state) = status.ziu_state.filter(|state| *state >= 0) else { return };
+    let Some(state) = status.stage() else { return };
     let what = match change.edits {
         Edits::Nothing => return,
         Edits::Vrouters => "and changes vrouters only when that is over",

@@ -13,11 +13,12 @@ pub(crate) const UNSAFE_CREDENTIAL: Message = Message {
     code: "OSDN1408",
     severity: Severity::Deny,
     title: "a name or password breaks the files that it is written into",
-    explanation: "Keystone's values are written into ini files (where Python takes % for an \
+    explanation: "With tf-operator Keystone's values are written as they are into ini files (where Python takes % for an \
         interpolation), into scripts between double quotes, into JavaScript and into JSON: a \
         quote, backtick, $, backslash, % or line break ends the string in one of them, and the \
         service does not start, or runs what follows. Without Keystone only JavaScript has them. RabbitMQ's are written into ini files, where # \
-        and ; begin a comment, and into an address, which / ? and # end.",
+        and ; begin a comment, and into an address, which / ? and # end. Our operator quotes for each file; what breaks the address, \
+        which the daemons make, breaks it there too.",
     hint: "choose a value without the characters that the message names; a longer one of letters \
         and digits is as strong",
 };
@@ -47,9 +48,9 @@ impl Credentials {
     /// Its $, backticks and line breaks are judged with the environment of the provisioner.
     pub(crate) const CONTROL: Self =
         Self { fields: &["/rndckey"], forbidden: &['"', '\'', '\\', '%'] };
-    /// A dict in Python's notation, so quotes belong into it.
+    /// A dict in Python's notation, so quotes belong into it. It is in an ini file alone, which no shell reads.
     pub(crate) const KUBEMANAGER: Self =
-        Self { fields: &["/publicFIPPool"], forbidden: &['`', '$', '\\', '%', '\n', '\r'] };
+        Self { fields: &["/publicFIPPool"], forbidden: &['\\', '%', '\n', '\r'] };
 }
 
 pub(crate) fn judge(

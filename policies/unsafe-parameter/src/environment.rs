@@ -4,12 +4,12 @@
 use std::borrow::Cow;
 
 use opensdn_policy_components::{
-    ComponentView, UNUSED_OF_VROUTER,
+    UNUSED_OF_VROUTER,
     characters::{found, shown},
 };
 use opensdn_policy_sdk::{Message, Pointer, Severity, Verdict};
 
-use crate::{Spec, texts::Texts};
+use crate::texts::Texts;
 
 pub(crate) const BAD_NAME: Message = Message {
     code: "OSDN1810",
@@ -25,7 +25,7 @@ pub(crate) const BREAKS_THE_FILE: Message = Message {
     code: "OSDN1811",
     severity: Severity::Deny,
     title: "the value does not survive the way into params.env",
-    explanation: "The parameters are read line by line, so a line break cuts the value; in the \
+    explanation: "tf-operator's files of parameters are read line by line, so a line break cuts the value; in the \
         environment of a provisioner the rest becomes a command. The name of a subcluster is a word of the provisioner's commands: \
         white space cuts it, and *, ? and [ may be replaced by names of files.",
     hint: "remove the characters that the message names",
@@ -39,7 +39,8 @@ pub(crate) const RUNS_CODE: Message = Message {
         network. Within double quotes, $ and backticks are still substituted, and after a backslash at \
         the end the rest of the file is code: the value is a program, and anyone who may write it owns \
         every node. Only the paths of certificates and keys \
-        may have ${POD_IP}, as tf-operator's own do.",
+        may have ${POD_IP}, as tf-operator's own do. So it is with tf-operator; our operator quotes values, and that \
+        this is refused there too is a second line of defence.",
     hint: "remove the characters that the message names; write the value out that was meant",
 };
 
@@ -184,20 +185,15 @@ const NO_WORD: &[char] = &[' ', '\t', '\n', '\r', '*', '?', '['];
 
 /// Judges the value at `path`, which a script of the provisioner has in a command without quotes
 /// (tf-container-builder, `containers/provisioner/provision.sh:138-149`).
-pub(crate) fn judge_word(
-    path: &str,
-    texts: &Texts,
-    component: &ComponentView<'_, Spec>,
-    verdict: &mut Verdict,
-) {
+pub(crate) fn judge_word(path: &str, texts: &Texts, at: &Pointer, verdict: &mut Verdict) {
     let value = texts.get(path).unwrap_or_default();
     if let Some(what) = found(value, NO_WORD) {
-        let name = path.trim_start_matches('/');
+        let (_, name) = path.rsplit_once('/').unwrap_or(("", path));
         let text = format!(
             "{name} contains {what}, and is a word of the provisioner's command{}",
             shown(name, value)
         );
-        verdict.add(BREAKS_THE_FILE.at(component.setting(path)).says(text));
+        verdict.add(BREAKS_THE_FILE.at(at.join(path)).says(text));
     }
 }
 
@@ -217,11 +213,14 @@ pub(crate) fn judge_values<'a>(
         if is_a_comment(path) {
             // Nothing but its end is looked for.
         } else if let Some(what) = found(&without_own_address(&name, value), &['$', '`']) {
-            let text = format!("{name} contains {what}, which bash runs{}", shown(&name, value));
+            let text = format!(
+                "{name} contains {what}, which bash runs with tf-operator{}",
+                shown(&name, value)
+            );
             verdict.add(RUNS_CODE.at(at.join(path)).says(text));
         } else if let Some(what) = without_quotes(&name).then(|| found(value, SHELL)).flatten() {
             let text = format!(
-                "{name} contains {what}, which bash obeys where the provisioner's file has it without quotes{}",
+                "{name} contains {what}, which bash obeys where the file of tf-operator's provisioner has it without quotes{}",
                 shown(&name, value)
             );
             verdict.add(RUNS_CODE.at(at.join(path)).says(text));

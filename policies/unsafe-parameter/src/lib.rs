@@ -101,6 +101,7 @@ fn vrouter_profile(
         let at = spec.key("moreConfig");
         environment::judge_names(texts.iter(), None, &at, verdict);
         environment::judge_values(texts.iter(), &at, verdict);
+        environment::judge_word("/SUBCLUSTER", texts, &at, verdict);
     }
     for (texts, name) in [(&object.dpdk, "dpdk"), (&object.sriov, "sriov")] {
         if let Some(texts) = texts {
@@ -119,11 +120,13 @@ fn judge(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
             let variables = texts.below("/envVariablesConfig");
             environment::judge_names(variables, Some(interface), &at, verdict);
             environment::judge_values(texts.iter(), &component.setting(""), verdict);
-            environment::judge_word("/subcluster", texts, component, verdict);
+            for path in ["/subcluster", "/envVariablesConfig/SUBCLUSTER"] {
+                environment::judge_word(path, texts, &component.setting(""), verdict);
+            }
         }
         "Control" => {
             // It is given to the provisioner as a variable of its container, and in no file.
-            environment::judge_word("/subcluster", texts, component, verdict);
+            environment::judge_word("/subcluster", texts, &component.setting(""), verdict);
             let others = texts.iter().filter(|(path, _)| *path != "/subcluster");
             environment::judge_values(others, &component.setting(""), verdict);
             credentials::judge(&Credentials::CONTROL, texts, component, verdict);

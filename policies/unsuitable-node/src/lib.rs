@@ -132,9 +132,9 @@ struct Configuration {
     fabric_address: Option<String>,
     // Vrouter
     #[serde(rename = "hugePages2M")]
-    small_pages: Option<u64>,
+    small_pages: Option<i64>,
     #[serde(rename = "hugePages1G")]
-    large_pages: Option<u64>,
+    large_pages: Option<i64>,
     dpdk: Option<IgnoredAny>,
     #[serde(deserialize_with = "null_as_default")]
     profiles: Vec<IgnoredAny>,
@@ -166,35 +166,46 @@ struct Asked {
     resource: &'static str,
     amount: f64,
     text: String,
+    /// What of a node it is more than.
+    than: &'static str,
 }
 
 fn asked(component: &ComponentView<'_, Spec>) -> Vec<Asked> {
     let given = &component.spec.service_configuration;
     let mut all = Vec::new();
-    // Of DPDK the profile or the block says how many.
-    let pages = [
-        (given.small_pages, "hugePages2M", "hugepages-2Mi", 2_u64 << 20),
-        (given.large_pages, "hugePages1G", "hugepages-1Gi", 1_u64 << 30),
-    ];
-    for (number, field, resource, size) in pages {
-        if let Some(number) = number.filter(|number| *number > 0 && given.dpdk.is_none()) {
-            let amount = quantity::of(number.saturating_mul(size));
-            let text = format!("{field} asks for {number} pages of each node");
-            all.push(Asked { message: &HUGE_PAGES, field, resource, amount, text });
-        }
-    }
+    all.extend(asked_pages(given));
     if let Some(number) = given.api_worker_count.filter(|number| *number > 1) {
         let text = format!("apiWorkerCount is {number}");
         let (field, resource) = ("apiWorkerCount", "cpu");
-        all.push(Asked { message: &WORKERS, field, resource, amount: quantity::of(number), text });
+        let (amount, than) = (quantity::of(number), "the cores of");
+        all.push(Asked { message: &WORKERS, field, resource, amount, text, than });
     }
     let heap = given.max_heap_size.as_deref();
     if let Some((text, bytes)) = heap.and_then(|text| Some((text, quantity::bytes(text)?))) {
         let (field, resource) = ("maxHeapSize", "memory");
         let text = format!("maxHeapSize is {text}");
-        all.push(Asked { message: &HEAP, field, resource, amount: 2.0 * bytes, text });
+        let (amount, than) = (2.0 * bytes, "half of the memory of");
+        all.push(Asked { message: &HEAP, field, resource, amount, text, than });
     }
     all
+}
+
+/// Pods ask for pages of one size: of two our operator takes the larger one (`misleading-field` says what tf-operator
+/// takes). Of DPDK the profile or the block says how many.
+fn asked_pages(given: &Configuration) -> Option<Asked> {
+    let pages = [
+        (given.large_pages, "hugePages1G", "hugepages-1Gi", 1_u64 << 30),
+        (given.small_pages, "hugePages2M", "hugepages-2Mi", 2_u64 << 20),
+    ];
+    let mut pages = pages.into_iter().filter_map(|(number, field, resource, size)| {
+        let number = u64::try_from(number?).ok().filter(|number| *number > 0)?;
+        Some((number, field, resource, size))
+    });
+    let (number, field, resource, size) = pages.next().filter(|_| given.dpdk.is_none())?;
+    let amount = quantity::of(number.saturating_mul(size));
+    let text = format!("{field} asks for {number} pages of each node");
+    let than = "are allocatable on";
+    Some(Asked { message: &HUGE_PAGES, field, resource, amount, text, than })
 }
 
 /// `common` is the Manager's `commonConfiguration`, of a component that it lists.
@@ -229,12 +240,12 @@ fn judge(
         );
         verdict.add(FABRIC_ADDRESS.at(component.setting("/fabricMgmtIP")).says(text));
     }
-    for Asked { message, field, resource, amount, text } in asked {
+    for Asked { message, field, resource, amount, text, than } in asked {
         let lacks = |node: &&Node| node.has(resource).is_some_and(|has| has < amount);
         let small: Vec<&Node> = nodes.iter().filter(lacks).collect();
         if !small.is_empty() {
             let text = format!(
-                "{}: {text}, more than {} of its {} nodes can give: {}",
+                "{}: {text}, more than {than} {} of its {} nodes: {}",
                 component.title(),
                 small.len(),
                 nodes.len(),

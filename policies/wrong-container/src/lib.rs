@@ -9,8 +9,8 @@
 //!       - {name: nodemanager, image: "…", command: []}   # runs the image's entry point instead
 //! ```
 //!
-//! The operator looks each container up by its name: what it does not find is left out of the pod,
-//! which is then reported as active. What image a container runs is judged by `unversioned-image`.
+//! An operator looks each container up by its name: what it does not find tf-operator leaves out of the pod,
+//! which is then reported as active; ours makes no pod, and says which image is missing. What image a container runs is judged by `unversioned-image`.
 //!
 //! What the operator makes of a Manager is not judged: the Manager has been.
 
@@ -44,7 +44,7 @@ const VROUTER: Message = Message {
     title: "the vrouters lack a container that they cannot do without",
     explanation: "Without vrouteragent, nodemanager and provisioner there is no data plane on \
         the node. tf-operator's process ends with a panic on such a Vrouter, and with it the \
-        management of the whole cluster.",
+        management of the whole cluster. Our operator makes no pods of it (ImageMissing).",
     hint: "add the containers with their images",
 };
 
@@ -52,8 +52,8 @@ const MAIN: Message = Message {
     code: "OSDN1303",
     severity: Severity::Deny,
     title: "a component lacks one of its containers",
-    explanation: "The pod starts without it and is reported as active, although what the \
-        container does is not done.",
+    explanation: "With tf-operator the pod starts without it and is reported as active, although what the \
+        container does is not done. Our operator makes no pods of the component (ImageMissing).",
     hint: "add the containers with their images",
 };
 
@@ -63,7 +63,7 @@ const INIT: Message = Message {
     title: "a component lacks containers that prepare the node",
     explanation: "tf-operator leaves such a step out, or, for vrouters, takes an image with the \
         tag latest from docker.io: it breaks where there is no way to the Internet, and mixes \
-        versions.",
+        versions. Our operator leaves it out of all of them.",
     hint: "add the containers with their images",
 };
 
@@ -72,7 +72,7 @@ const KERNEL: Message = Message {
     severity: Severity::Deny,
     title: "on Ubuntu the vrouters need the container that builds the kernel module",
     explanation: "The module is built on the node by this container alone: tf-operator takes its image from there, and \
-        without it the pod has none.",
+        without it the pod has none; our operator leaves the step out then.",
     hint: "add the container vrouterkernelbuildinit with its image, or correct distribution",
 };
 
@@ -81,9 +81,9 @@ const COMMAND: Message = Message {
     severity: Severity::Warn,
     title: "a container has a command of its own",
     explanation: "It replaces the script that waits for the configuration, starts the daemon and \
-        reloads it. An empty list is not the same as none: it runs the image's entry point. (Of a \
-        service of a Manager the empty list is lost on the way to its object, except while \
-        tf-operator upgrades the cluster.)",
+        reloads it. To tf-operator an empty list is not the same as none: it runs the image's entry point. (Of a \
+        service of a Manager the empty list is lost on the way to its object, except while it \
+        upgrades the cluster.) To our operator it is none.",
     hint: "remove command",
 };
 
@@ -92,8 +92,9 @@ const STATUS_IMAGE: Message = Message {
     severity: Severity::Warn,
     title: "the image of contrail-status is not known",
     explanation: "It is derived from the image of nodeinit by replacing contrail-node-init in its \
-        name. With another name, such as opensdn-node-init of the releases since R25.1, nodeinit's \
-        own image is taken for it.",
+        name. With another name tf-operator takes nodeinit's own image for it, of \
+        opensdn-node-init of the releases since R25.1 too, which our operator knows; of vrouters that takes the image \
+        that is given alone.",
     hint: "add the container nodeinit-status-prefetch with its image",
 };
 

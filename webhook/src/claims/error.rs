@@ -101,7 +101,11 @@ impl Conflict {
     pub fn hint(&self) -> String {
         let Self { claim: Claim { pointer, .. }, held, name, state } = self;
         let other = match state {
-            HolderState::Stored => "change or delete that object first".to_owned(),
+            // After a change it waits for the grace of claims.
+            HolderState::Stored => {
+                "change or delete that object first, and after a change try again two minutes later"
+                    .to_owned()
+            }
             HolderState::Pending { seconds } => format!(
                 "try again in {seconds} seconds: if that object is not stored by then, its claim is released"
             ),
