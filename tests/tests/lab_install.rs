@@ -94,10 +94,17 @@ async fn pods(sandbox: &Sandbox) -> Result<Vec<Value>, Failed> {
     let found = found["items"].as_array().cloned().unwrap_or_default();
     let containers = |pod: &Value| {
         let all = pod["status"]["containerStatuses"].as_array().cloned().unwrap_or_default();
-        all.iter().map(|one| json!([one["state"]["running"]["startedAt"], one["restartCount"]])).collect::<Vec<_>>()
+        all.iter()
+            .map(|one| json!([one["state"]["running"]["startedAt"], one["restartCount"]]))
+            .collect::<Vec<_>>()
     };
     let each = found.iter().map(|pod| {
-        json!([pod["metadata"]["uid"], pod["spec"]["nodeName"], pod["status"]["startTime"], containers(pod)])
+        json!([
+            pod["metadata"]["uid"],
+            pod["spec"]["nodeName"],
+            pod["status"]["startTime"],
+            containers(pod)
+        ])
     });
     Ok(each.collect())
 }
@@ -115,7 +122,13 @@ async fn made_by_tf_operator(sandbox: &Sandbox) -> Outcome {
     let create =
         ["-n", "tf", "create", "deployment", "tf-operator", &image, "--", "sleep", "infinity"];
     kubectl(sandbox, &create).await?.success();
-    let bind = ["create", "clusterrolebinding", "tf-operator", "--clusterrole=cluster-admin", "--serviceaccount=tf:default"];
+    let bind = [
+        "create",
+        "clusterrolebinding",
+        "tf-operator",
+        "--clusterrole=cluster-admin",
+        "--serviceaccount=tf:default",
+    ];
     kubectl(sandbox, &bind).await?.success();
     let (ca, key) = authority("tf-operator")?;
     send(sandbox, &["create"], &secret(&ca, &key)).await?.success();
@@ -132,9 +145,11 @@ async fn made_by_tf_operator(sandbox: &Sandbox) -> Outcome {
     let files = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata("redis1-redis-configmap"),
         "data": {"run-redis.sh": script, "run-stunnel.sh": "exec sleep infinity"}});
     send(sandbox, &["create", "--field-manager=tf-operator"], &files).await?.success();
-    let container = |name: &str| json!({"name": name, "image": REDIS_IMAGE,
+    let container = |name: &str| {
+        json!({"name": name, "image": REDIS_IMAGE,
         "command": ["bash", format!("/etc/contrailconfigmaps/run-{name}.sh")],
-        "volumeMounts": [{"name": "redis1-redis-volume", "mountPath": "/etc/contrailconfigmaps"}]});
+        "volumeMounts": [{"name": "redis1-redis-volume", "mountPath": "/etc/contrailconfigmaps"}]})
+    };
     let alone = json!({"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "kubernetes.io/hostname",
         "labelSelector": {"matchLabels": labels}}]});
     let set = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata("redis1-redis-statefulset"),
@@ -162,7 +177,8 @@ async fn pods_of_tf_operator_keep_their_start_times_until_they_are_to_be_recreat
     assert!(said.contains("Redis tf/redis1: its 3 pods stay"), "{said}");
     ready_without(sandbox, &[]).await?;
     let is_said = async || {
-        let redis = read(sandbox, &["redis.tf.tungsten.io", "-n=tf", "redis1"]).await.unwrap_or_default();
+        let redis =
+            read(sandbox, &["redis.tf.tungsten.io", "-n=tf", "redis1"]).await.unwrap_or_default();
         let conditions = redis["status"]["conditions"].as_array().cloned().unwrap_or_default();
         conditions.iter().any(|one| one["type"] == "PodsAsBefore" && one["status"] == "True")
     };
