@@ -43,7 +43,7 @@ the other: a byte of TCP there and back, up to a thousand times, and then what a
 gets through. It takes bandwidth from others for that time, and a processor of each of both nodes. The same is
 measured on the network of the nodes, at a port that is free: where a firewall keeps it apart, that is said.
 
-Exit codes: 0 all is measured, 1 something is not, 3 the cluster cannot be asked, 130 interrupted: what was
+Exit codes: 0 all is measured, 1 something is not, 3 the cluster cannot be asked, 130 or 143 interrupted: what was
 made is removed.";
 
 const EXAMPLES: &str = "\
@@ -69,7 +69,7 @@ pods that is missing. It is removed whatever happens. Pods of others are not ask
 Addresses of IPv4 alone are tried.
 
 Exit codes: 0 no test fails, 1 one does (as --fail-on says), 3 the cluster cannot be asked,
-130 interrupted: what was made is removed.";
+130 or 143 interrupted: what was made is removed.";
 
 /// Arguments of `connectivity`.
 #[derive(Debug, Args)]
