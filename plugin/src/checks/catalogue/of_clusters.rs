@@ -9,7 +9,8 @@ use super::{Check, check};
 use crate::checks::{
     cluster_api, cni, images, network, nodes, owners, ports, probed_control, probed_data_path,
     probed_devices, probed_dpdk, probed_functions, probed_matrix, probed_members, probed_node,
-    probed_ports, probed_storage, registry, rights, roles, shared_nodes, subnets, surroundings,
+    probed_ports, probed_storage, quotas, registry, rights, roles, shared_nodes, subnets,
+    surroundings,
 };
 
 /// In the order in which they are reported.
@@ -77,11 +78,11 @@ pub(super) const CHECKS: [Check; 42] = [
     check(
         "K008",
         (KubernetesApi, Api, Warning),
-        "quotas and limits leave room for the components",
+        "quotas and limits leave room for the components and for our own programs",
         "A ResourceQuota that is used up refuses pods; one for limits refuses pods that have none. Databases do not start \
          with less memory than they are given.",
-        "kubectl describe resourcequota,limitrange -n tf",
-        Some(cluster_api::quotas),
+        "kubectl describe resourcequota,limitrange -A",
+        Some(quotas::quotas),
     ),
     check(
         "N101",
