@@ -38,7 +38,7 @@ pub(super) async fn read(client: Client, namespace: &str, pod: &str) -> Result<A
     let log = api.log_stream(pod, &params).await.map_err(|error| {
         let failure = unanswered("read the log of its pod", &error);
         let why = format!("{}: {}", failure.message, failure.causes.join(": "));
-        // The pod's name, which nobody will find again, would make one reason of many nodes many.
+        // The pod is removed, and its name would make one reason of many nodes many.
         Unread::Now(why.replace(pod, "POD"))
     })?;
     of_log(Box::pin(log)).await

@@ -337,8 +337,8 @@ pub(super) const CHECKS: [Check; 42] = [
     check(
         "V701",
         (Storage, Probe, Fatal),
-        "there is room, and it is fast enough, where databases write",
-        "ZooKeeper and Cassandra wait for the disk; a full one stops them.",
+        "there is room where databases write",
+        "A full disk stops ZooKeeper and Cassandra. How fast it is is not measured, though they wait for it.",
         "df -h /var/lib/contrail",
         Some(probed_storage::room),
     ),
@@ -352,8 +352,8 @@ pub(super) const CHECKS: [Check; 42] = [
     ),
     check(
         "I801",
-        (Images, ApiAndProbe, Fatal),
-        "nodes can pull the images",
+        (Images, Api, Fatal),
+        "the Secrets for registries are there, and fit the images",
         "A Secret for a registry that is missing, of another type, or for another registry ends in ImagePullBackOff.",
         "kubectl get secrets -n tf",
         Some(images::pull_secrets),
@@ -380,9 +380,9 @@ pub(super) const CHECKS: [Check; 42] = [
     check(
         "X902",
         (Surroundings, Probe, Warning),
-        "settings of the kernel do not stand in the way",
-        "Limits, swap and the filter of reverse paths are set as the guides of Cassandra and upstream's node-init have them; \
-         SELinux refuses what it has no rule for.",
+        "nodes forward packets, do not swap, and do not filter reverse paths strictly",
+        "As the guides of Cassandra and upstream's node-init have them. Other settings are made by the init containers of \
+         vrouters; limits of processes and SELinux are not looked at.",
         "sysctl -a",
         Some(probed_node::settings),
     ),
