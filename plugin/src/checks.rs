@@ -25,6 +25,7 @@ pub(crate) mod probed_members;
 pub(crate) mod probed_node;
 mod probed_ports;
 pub(crate) mod probed_storage;
+mod quotas;
 pub(crate) mod registry;
 pub(crate) mod report;
 mod rights;

@@ -28,6 +28,8 @@ pub enum Exit {
     Refused = 5,
     /// The user interrupted it.
     Interrupted = 130,
+    /// It was asked to end, as by `kill` or a shutdown.
+    Terminated = 143,
 }
 
 impl From<Exit> for ExitCode {

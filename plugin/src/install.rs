@@ -9,6 +9,7 @@
 //! plan.rs       what an apply would do to each object, from what the API server says
 //! waits.rs      what an installation waits for, from statuses
 //! removal.rs    what is removed, and in which order
+//! network_loss.rs  how many pods lose their network with it
 //! requests.rs   the requests; the only file here that reads or writes a cluster
 //! survey.rs     what is in the cluster, and the plan of every object; nothing is written
 //! tf_operator.rs  which Deployments are a tf-operator, and whether one runs
@@ -23,6 +24,7 @@
 
 pub(crate) mod applying;
 pub(crate) mod inventory;
+pub(crate) mod network_loss;
 pub(crate) mod object;
 mod path;
 pub(crate) mod plan;

@@ -4,6 +4,8 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::exit::Exit;
+
 /// The signals by which a user ends a command. From here on they end nothing by themselves.
 pub(crate) struct Signals {
     interrupt: Signal,
@@ -22,11 +24,11 @@ impl Signals {
         })
     }
 
-    /// Waits for the next of them.
-    pub(crate) async fn next(&mut self) {
+    /// Waits for the next of them; how the command ends by it.
+    pub(crate) async fn next(&mut self) -> Exit {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => Exit::Interrupted,
+            _ = self.terminate.recv() => Exit::Terminated,
         }
     }
 }

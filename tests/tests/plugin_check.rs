@@ -171,12 +171,12 @@ async fn a_probe_leaves_nothing_behind_and_what_a_killed_one_left_the_next_remov
     assert!(results.iter().all(|one| one["result"] == "uncertain"), "{ports:#}");
     assert_eq!(namespaces(&sandbox).await?, Vec::<String>::new());
 
-    for signal in [Signal::INT, Signal::TERM] {
+    for (signal, expected) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let (mut running, _home) = probing(&admin)?;
         appears(&sandbox).await?;
         signal::send(signal, running.id())?;
         let code = running.wait()?.code();
-        assert_eq!((code, namespaces(&sandbox).await?), (Some(130), vec![]), "{signal:?}");
+        assert_eq!((code, namespaces(&sandbox).await?), (Some(expected), vec![]), "{signal:?}");
     }
 
     let (mut killed, _home) = probing(&admin)?;

@@ -25,8 +25,10 @@ async fn where_no_pod_answers_nothing_is_passed_and_nothing_is_left() -> Outcome
     kubectl(&sandbox, &bind).await?.success();
     let reader = sandbox.kubeconfig_for(&User::new("checker"))?;
     let (report, code) = document(&reader, &["connectivity", "test"])?;
-    assert_eq!(code, 0, "what is uncertain is no error: {report:#}");
+    assert_eq!(code, 3, "where nothing is known nothing has passed: {report:#}");
     assert!(!results(&report).contains(&"ok"), "{report:#}");
+    let zero = ["connectivity", "test", "--exit-zero"];
+    assert_eq!(document(&reader, &zero)?.1, 0);
     let message = report["tests"][0]["message"].as_str().unwrap_or_default();
     let lacking = "you may not create namespaces, which connectivity test needs";
     assert!(message.contains(lacking), "{message}");

@@ -19,6 +19,7 @@ use crate::snapshot::places::Places;
 use crate::snapshot::tf_operator::{TfOperator, tf_operators};
 use crate::snapshot::{Read, name, namespace, text};
 
+pub(super) mod pods;
 mod registry;
 mod upgrade;
 
@@ -91,7 +92,7 @@ async fn lists(asker: &Asker, world: &mut World) {
         asker.list("/api/v1/nodes"),
         asker.list("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"),
         asker.list("/api/v1/namespaces"),
-        asker.list("/api/v1/pods"),
+        pods::pods(asker),
         asker.list("/apis/apps/v1/daemonsets"),
         asker.list(&managers),
         asker.list("/api/v1/resourcequotas"),

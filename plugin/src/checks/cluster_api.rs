@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::few;
 use super::report::{NodeResult, Outcome, Verdict};
 use super::world::World;
-use crate::snapshot::{Read, condition_is, label, list, name, namespace, text, title};
+use crate::snapshot::{Read, condition_is, label, list, name, namespace, text};
 
 /// The minor versions that this release is tested with.
 const SUPPORTED: std::ops::RangeInclusive<u32> = 33..=36;
@@ -289,78 +289,6 @@ fn has_ready(slice: &Value) -> bool {
         endpoint.pointer("/conditions/ready").and_then(Value::as_bool).unwrap_or(true)
     })
 }
-
-pub(super) fn quotas(world: &World) -> Verdict {
-    let (Read::Known(quotas), Read::Known(limits)) = (&world.quotas, &world.limits) else {
-        let why = world.quotas.why_unknown().or(world.limits.why_unknown());
-        return Verdict::uncertain(format!(
-            "quotas and limits may not be read: {}",
-            why.unwrap_or("none served")
-        ));
-    };
-    let places = world.component_namespaces();
-    let ours = |object: &&Value| places.contains(namespace(object));
-    let mut wrong = Vec::new();
-    let has_defaults = limits
-        .iter()
-        .filter(ours)
-        .any(|limit| list(limit, "/spec/limits").any(|one| one.pointer("/default").is_some()));
-    for quota in quotas.iter().filter(ours) {
-        let hard = quota.pointer("/status/hard").or(quota.pointer("/spec/hard"));
-        let hard = hard.and_then(Value::as_object).into_iter().flatten();
-        for (what, most) in hard.filter(|(what, _)| is_asked(what)) {
-            let used = quota.pointer("/status/used").and_then(|used| used.get(what));
-            let (used, most) = (used.and_then(quantity), quantity(most));
-            if used.zip(most).is_some_and(|(used, most)| used >= most) {
-                wrong.push(format!("ResourceQuota {} has no {what} left", title(quota)));
-            } else if is_per_pod(what) && !has_defaults {
-                // Init containers of vrouters state neither requests nor limits.
-                wrong.push(format!("ResourceQuota {} refuses pods without {what}", title(quota)));
-            }
-        }
-    }
-    for limit in limits.iter().filter(ours) {
-        for one in
-            list(limit, "/spec/limits").filter(|one| text(one, "/type") != "PersistentVolumeClaim")
-        {
-            let most = one.pointer("/max/memory").and_then(quantity);
-            if most.is_some_and(|most| most < LEAST_MEMORY) {
-                wrong.push(format!(
-                    "LimitRange {} allows a database less than 1 GiB of memory",
-                    title(limit)
-                ));
-            }
-        }
-    }
-    if !wrong.is_empty() {
-        return Verdict::warn(few(&wrong));
-    }
-    Verdict::ok(format!("there is room in {}", few(&places.into_iter().collect::<Vec<_>>())))
-}
-
-/// Whether components take some of what the quota is about.
-fn is_asked(what: &str) -> bool {
-    const COUNTED: [&str; 9] = [
-        "pods",
-        "configmaps",
-        "secrets",
-        "services",
-        "count/pods",
-        "count/configmaps",
-        "count/secrets",
-        "count/services",
-        "count/statefulsets.apps",
-    ];
-    COUNTED.contains(&what) || is_per_pod(what)
-}
-
-/// Whether every pod has to state it where there is a quota of it.
-fn is_per_pod(what: &str) -> bool {
-    ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"]
-        .contains(&what)
-}
-
-const LEAST_MEMORY: f64 = 1024.0 * 1024.0 * 1024.0;
 
 /// A quantity of Kubernetes: `100m`, `4Gi`, `12`.
 pub(super) fn quantity(value: &Value) -> Option<f64> {

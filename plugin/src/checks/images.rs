@@ -1,4 +1,4 @@
-//! Images and the Secrets for their registries. Whether a node reaches the registry only a node shows.
+//! Images and the Secrets for their registries. Whether a node reaches the registry only a pull on it shows.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ pub(super) fn pull_secrets(world: &World) -> Verdict {
     }
     if world.registries.is_empty() {
         return Verdict::skipped(
-            "no Secret for a registry is named; whether nodes reach the registry needs --probe",
+            "no Secret for a registry is named; whether the registry has the images says I802 (--only I802)",
         );
     }
     let (mut wrong, mut unknown, mut hosts) = (Vec::new(), Vec::new(), BTreeSet::new());

@@ -1,6 +1,7 @@
 //! What is to be installed, from files: Managers and VrouterProfiles that are judged as if they were in the cluster.
 //! Deliberately not here: everything that is wrong with them (`validate`).
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use opensdn_crds::{OPENSDN_GROUP, TUNGSTEN_GROUP};
@@ -88,12 +89,13 @@ fn put(planned: &[Value], stored: &mut Read<Vec<Value>>) {
         return;
     }
     let place = |object: &Value| (namespace(object).to_owned(), name(object).to_owned());
-    let mut all = stored.items().to_vec();
-    for object in planned {
-        all.retain(|other| place(other) != place(object));
-        all.push(object.clone());
-    }
-    *stored = Read::Known(all);
+    // The last of a name counts, as it would for who applies them.
+    let last: HashMap<(String, String), usize> =
+        planned.iter().enumerate().map(|(number, object)| (place(object), number)).collect();
+    let others = stored.items().iter().filter(|other| !last.contains_key(&place(other)));
+    let planned = planned.iter().enumerate();
+    let planned = planned.filter(|(number, object)| last.get(&place(object)) == Some(number));
+    *stored = Read::Known(others.chain(planned.map(|(_, object)| object)).cloned().collect());
 }
 
 /// A field that cannot be read would be judged as one that is not set.
@@ -149,6 +151,21 @@ mod tests {
         let mut profiles = Read::Unknown("no right".to_owned());
         planned.put_profiles(&mut profiles);
         assert!(profiles.why_unknown().is_some(), "none is planned");
+    }
+
+    #[test]
+    fn of_many_that_are_planned_the_last_of_a_name_counts() {
+        let one = |number: usize, round: usize| json!({"metadata": {"name": format!("m{number}"), "namespace": "tf"}, "spec": {"round": round}});
+        let both = (0..2).flat_map(|round| (0..20_000).map(move |number| one(number, round)));
+        let planned: Vec<Value> = both.collect();
+        let mut stored = Read::Known(vec![one(7, 9), one(30_000, 9)]);
+        let started = std::time::Instant::now();
+        put(&planned, &mut stored);
+        assert!(started.elapsed().as_secs() < 20, "each is compared with each");
+        let rounds = stored.items().iter().map(|one| one["spec"]["round"].as_u64().unwrap());
+        let rounds: Vec<u64> = rounds.collect();
+        assert_eq!((rounds.len(), rounds[0]), (20_001, 9));
+        assert!(rounds[1..].iter().all(|round| *round == 1));
     }
 
     #[test]

@@ -25,7 +25,12 @@ const NODE_LOCAL_DNS: &str = "k8s-dns-node-cache";
 const MOST_WORKERS: i64 = 64;
 /// The ports of nodes that Services are given, unless the API server has others.
 const NODE_PORTS: RangeInclusive<i64> = 30_000..=32_767;
-const NODE_PORTS_FLAG: &str = "--service-node-port-range=";
+pub(super) const NODE_PORTS_FLAG: &str = "--service-node-port-range=";
+/// The variables of containers that are looked at; of no other is the value read.
+pub(super) const VARIABLES: [&str; 3] = [METRICS, METRICS_PORT, BACKEND];
+const METRICS: &str = "FELIX_PROMETHEUSMETRICSENABLED";
+const METRICS_PORT: &str = "FELIX_PROMETHEUSMETRICSPORT";
+const BACKEND: &str = "CALICO_NETWORKING_BACKEND";
 
 /// A port that a component listens on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -151,7 +156,7 @@ fn claims(pod: &Value) -> Vec<(i64, String, Outcome)> {
 /// which (Calico's own manifests and those of KubeSpray), or nothing does.
 fn listens(container: &Value) -> Option<Outcome> {
     let mut variables = list(container, "/env");
-    let backend = variables.find(|one| text(one, "/name") == "CALICO_NETWORKING_BACKEND");
+    let backend = variables.find(|one| text(one, "/name") == BACKEND);
     match backend.map(|one| one.pointer("/value").and_then(Value::as_str)) {
         Some(Some("bird")) => Some(Outcome::Fail),
         Some(Some("")) | Some(None) | None => Some(Outcome::Uncertain),
@@ -166,9 +171,8 @@ fn variable<'a>(container: &'a Value, name: &str) -> Option<&'a str> {
 
 /// The metrics of Calico's Felix, where they are switched on.
 fn felix(container: &Value) -> Option<i64> {
-    let on = variable(container, "FELIX_PROMETHEUSMETRICSENABLED")?;
-    let port =
-        variable(container, "FELIX_PROMETHEUSMETRICSPORT").and_then(|port| port.parse().ok());
+    let on = variable(container, METRICS)?;
+    let port = variable(container, METRICS_PORT).and_then(|port| port.parse().ok());
     on.eq_ignore_ascii_case("true").then(|| port.unwrap_or(9091))
 }
 

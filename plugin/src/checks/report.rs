@@ -156,6 +156,11 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
+    /// Whether something was looked at, and nothing of it is known.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.uncertain > 0 && self.passed + self.warning + self.failed == 0
+    }
+
     pub(crate) fn of(all: &[Outcome]) -> Self {
         let count = |outcome: Outcome| all.iter().filter(|one| **one == outcome).count();
         Self {

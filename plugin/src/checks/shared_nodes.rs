@@ -83,6 +83,10 @@ fn judge(
         return Verdict::uncertain(message)
             .fix("kubectl auth can-i list managers.tf.tungsten.io -A");
     }
+    // That there is none is said by the checks of nodes.
+    if world.nodes.known().is_some_and(Vec::is_empty) {
+        return Verdict::skipped("the cluster has no node, so that nothing is shared");
+    }
     let nodes = match nodes(world) {
         Ok(nodes) => nodes,
         Err(verdict) => return verdict,

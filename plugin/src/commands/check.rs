@@ -62,7 +62,7 @@ opensdn-probe-... with a pod on each node is made for a moment, and removed what
 then try to reach each other on the ports that they need (P203; --skip P203 leaves it out).
 
 Exit codes: 0 no check fails, 1 one does (as --fail-on says), 3 the cluster cannot be asked,
-130 interrupted: what --probe made is removed.";
+130 or 143 interrupted: what --probe made is removed.";
 
 /// Arguments of `check`.
 #[derive(Debug, Args)]

@@ -43,7 +43,7 @@ the other: a byte of TCP there and back, up to a thousand times, and then what a
 gets through. It takes bandwidth from others for that time, and a processor of each of both nodes. The same is
 measured on the network of the nodes, at a port that is free: where a firewall keeps it apart, that is said.
 
-Exit codes: 0 all is measured, 1 something is not, 3 the cluster cannot be asked, 130 interrupted: what was
+Exit codes: 0 all is measured, 1 something is not, 3 the cluster cannot be asked, 130 or 143 interrupted: what was
 made is removed.";
 
 const EXAMPLES: &str = "\
@@ -68,8 +68,9 @@ listen, pods that ask them, and pods on the network of the node, which show whet
 pods that is missing. It is removed whatever happens. Pods of others are not asked and not disturbed.
 Addresses of IPv4 alone are tried.
 
-Exit codes: 0 no test fails, 1 one does (as --fail-on says), 3 the cluster cannot be asked,
-130 interrupted: what was made is removed.";
+Exit codes: 0 no test fails, 1 one does (as --fail-on says), 3 the cluster cannot be asked, or no
+test had an answer (all are uncertain),
+130 or 143 interrupted: what was made is removed.";
 
 /// Arguments of `connectivity`.
 #[derive(Debug, Args)]
@@ -242,7 +243,13 @@ impl Test {
             }
         }
         let is_bad = report.tests.iter().any(|one| self.fails(one));
-        Ok(if is_bad && !self.exit_zero { Exit::Findings } else { Exit::Done })
+        Ok(match is_bad {
+            _ if self.exit_zero => Exit::Done,
+            true => Exit::Findings,
+            // Nothing is known of any pod: that is no pass.
+            false if report.summary.is_unknown() => Exit::Unreachable,
+            false => Exit::Done,
+        })
     }
 
     fn fails(&self, one: &Tested) -> bool {

@@ -12,6 +12,7 @@ use crate::cli::Global;
 use crate::clients::{AsksCluster, unanswered};
 use crate::exit::{Exit, Failure};
 use crate::install::inventory::{Inventory, installation};
+use crate::install::network_loss::NetworkLoss;
 use crate::install::object::{ObjectKey, is_member};
 use crate::install::removal::Kept;
 use crate::install::removing::Deleting;
@@ -90,6 +91,7 @@ impl Prune {
                 .map(|stored| KeptObject { key: ObjectKey::of(stored), reason: reason(Kept::Data) })
                 .collect(),
             kept_custom_resources: 0,
+            network_loss: Some(NetworkLoss::default()),
         };
         if !removed.is_empty() {
             ui.note(&format!("{}, namespace {namespace}", target.described()));

@@ -151,13 +151,13 @@ async fn unless_interrupted<T>(work: impl Future<Output = T>) -> Result<T, Failu
         let message = "signals cannot be caught, and a part of an archive is left by chance";
         Failure::new(Exit::Unreachable, "no-signals", message, "").because(&error)
     })?;
-    tokio::select! {
+    let exit = tokio::select! {
         biased;
-        () = signals.next() => {}
+        exit = signals.next() => exit,
         done = work => return Ok(done),
-    }
+    };
     let message = "interrupted: nothing was written";
-    Err(Failure::new(Exit::Interrupted, "interrupted", message, "the same command starts again"))
+    Err(Failure::new(exit, "interrupted", message, "the same command starts again"))
 }
 
 fn unwritable(error: PartFileError) -> Failure {

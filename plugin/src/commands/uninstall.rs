@@ -13,9 +13,11 @@ use super::install::{ControlNamespace, DryRun};
 use crate::cli::Global;
 use crate::clients::AsksCluster;
 use crate::exit::{Exit, Failure};
+use crate::install::network_loss::NetworkLoss;
 use crate::install::object::ObjectKey;
 use crate::install::removal::{Data, Kept};
 use crate::install::removing::Removal;
+use crate::install::requests::Requests;
 use crate::install::survey::{inventory, namespaces_of_inventories};
 use crate::install::target::Target;
 use crate::install::waiting::Deadline;
@@ -31,7 +33,7 @@ Examples:
   # What would it remove?
   kubectl opensdn uninstall --dry-run=server
 
-  # Everything, with all custom resources: what OpenSDN runs ends
+  # Everything, with all custom resources: what OpenSDN runs ends, and pods lose their network
   kubectl opensdn uninstall --purge
 
 Only objects are deleted that the inventory names and that have our label. It works while the
@@ -95,6 +97,8 @@ pub(crate) struct Uninstallation {
     pub(crate) kept: Vec<KeptObject>,
     /// How many custom resources of our kinds stay.
     pub(crate) kept_custom_resources: usize,
+    /// What loses its network with them; null where that could not be asked.
+    pub(crate) network_loss: Option<NetworkLoss>,
 }
 
 /// An object that stays.
@@ -158,6 +162,7 @@ impl Uninstall {
             return Ok(Exit::Done);
         }
         show(&target, &removal, data, ui);
+        answer.network_loss = network_loss(&requests, &removal, ui).await;
         if self.dry_run == DryRun::Server {
             answer.dry_run = true;
             ui.answer(&answer, |out| answer.write(out))?;
@@ -228,8 +233,35 @@ fn show(target: &Target, removal: &Removal, data: Data, ui: &mut Ui) {
     if let Some(more) = removal.of_others.len().checked_sub(MOST_OTHERS).filter(|more| *more > 0) {
         ui.warn(&format!("and {more} more that are not of this installation"));
     }
-    if !removal.custom_resources.is_empty() {
-        ui.warn("without the operator no component is repaired, and without the webhook nothing is judged");
+    let custom = removal.custom_resources.len();
+    match data {
+        Data::Keep if custom > 0 => {
+            ui.warn("without the operator no component is repaired, and without the webhook nothing is judged");
+        }
+        Data::Purge if custom > 0 => {
+            ui.warn(&format!("{custom} custom resources are deleted: what they run ends"));
+        }
+        Data::Keep | Data::Purge => {}
+    }
+}
+
+/// What loses its network, which is said; nothing where it could not be asked, which is said as well.
+async fn network_loss(requests: &Requests, removal: &Removal, ui: &mut Ui) -> Option<NetworkLoss> {
+    if removal.data != Some(Data::Purge) || removal.custom_resources.is_empty() {
+        return Some(NetworkLoss::default());
+    }
+    match NetworkLoss::of(requests).await {
+        Ok(loss) => {
+            loss.text().iter().for_each(|text| ui.warn(text));
+            Some(loss)
+        }
+        Err(failure) => {
+            let why = failure.causes.last().unwrap_or(&failure.message);
+            ui.warn(&format!(
+                "pods whose network is of a vRouter lose it; how many is not known: {why}"
+            ));
+            None
+        }
     }
 }
 
@@ -247,6 +279,7 @@ impl Uninstallation {
             removed: removal.removed(),
             kept: kept.collect(),
             kept_custom_resources: if removal.data == Some(Data::Purge) { 0 } else { custom },
+            network_loss: Some(NetworkLoss::default()),
         }
     }
 

@@ -216,6 +216,28 @@ fn what_could_not_be_made_is_not_known_and_of_one_node_there_are_no_others() {
 }
 
 #[test]
+fn where_nothing_answered_one_reason_is_said_once_and_nothing_is_known() {
+    let mut cluster = Cluster::good();
+    let why = "no answer in 120 s: its pod is not scheduled: no node matches";
+    let pods = &mut cluster.pods;
+    for answers in [&mut pods.peers, &mut pods.askers, &mut pods.of_nodes] {
+        answers.values_mut().for_each(|answer| *answer = Err(why.to_owned()));
+    }
+    let report = judge(&cluster.pods, &cluster.places, &ALL);
+    assert!(report.summary.is_unknown(), "{:?}", report.summary);
+    let mut out = Vec::new();
+    report.write(false, crate::ui::Layout { width: 200, unicode: false }, &mut out).unwrap();
+    let said = anstream::adapter::strip_str(&String::from_utf8(out).unwrap()).to_string();
+    assert_eq!(said.matches(why).count(), 1, "{said}");
+    assert_eq!(said.matches("for the same reason as pod-address").count(), 7, "{said}");
+    assert!(said.ends_with("0 passed, 8 uncertain\n"), "{said}");
+
+    cluster.pods.of_nodes = Cluster::good().pods.of_nodes;
+    let report = judge(&cluster.pods, &cluster.places, &ALL);
+    assert!(!report.summary.is_unknown(), "nodes reach the API server");
+}
+
+#[test]
 fn a_report_says_what_to_look_at_in_text_and_in_junits_xml() {
     let mut cluster = Cluster::good();
     cluster.becomes(SERVICE, refused());

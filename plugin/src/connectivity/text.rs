@@ -29,8 +29,13 @@ impl ConnectivityReport {
         layout: Layout,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let mut shown = self.tests.iter().filter(|one| all || one.result != Outcome::Skipped);
-        shown.try_for_each(|one| one.write(layout, out))
+        let shown = self.tests.iter().filter(|one| all || one.result != Outcome::Skipped);
+        let shown: Vec<&Tested> = shown.collect();
+        for (number, one) in shown.iter().enumerate() {
+            let before = shown.iter().take(number).find(|before| one.is_unknown_as(before));
+            one.write(before.map(|before| before.id), layout, out)?;
+        }
+        Ok(())
     }
 
     /// Writes it as JUnit's XML.
@@ -52,12 +57,23 @@ impl ConnectivityReport {
 }
 
 impl Tested {
-    fn write(&self, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
+    /// Whether nothing is known of it on any node, for the same reasons as of another.
+    fn is_unknown_as(&self, other: &Self) -> bool {
+        let is_unknown = self.nodes.iter().all(|one| one.result == Outcome::Uncertain);
+        is_unknown && !self.nodes.is_empty() && self.nodes == other.nodes
+    }
+
+    /// What is not known for the reasons of another names that one.
+    fn write(&self, same_as: Option<&str>, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
         let (word, style) = (self.result.word(), self.result.style());
         let faint = style::FAINT;
         writeln!(out, "  {style}{word:<4}{style:#}  {}  {faint}{}{faint:#}", self.title, self.id)?;
         let width = layout.width.saturating_sub(INDENT);
-        for line in wrap(&printable(&self.message), width) {
+        let message = match same_as {
+            Some(other) => format!("not known, for the same reason as {other}"),
+            None => printable(&self.message),
+        };
+        for line in wrap(&message, width) {
             writeln!(out, "{:INDENT$}{line}", "")?;
         }
         match &self.fix {

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
 use opensdn_manifests::{Document, Limited, Problem, Severity, Source, Sources, read};
@@ -113,7 +114,18 @@ fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     if path.as_os_str() == STDIN {
         return Ok(Box::new(BufReader::new(Limited::new(io::stdin().lock(), MOST))));
     }
+    refuse_named_pipe(path)?;
     Ok(Box::new(BufReader::new(Limited::new(File::open(path)?, MOST))))
+}
+
+/// To open one waits, without a word, for a writer that may never come. Those that a shell makes (`<(command)`) are below
+/// `/dev/fd` and have theirs.
+fn refuse_named_pipe(path: &Path) -> io::Result<()> {
+    let of_shell = ["/dev/fd", "/dev/stdin", "/proc"].iter().any(|one| path.starts_with(one));
+    if !of_shell && std::fs::metadata(path)?.file_type().is_fifo() {
+        return Err(io::Error::other("it is a named pipe: give a file, or - for standard input"));
+    }
+    Ok(())
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
@@ -166,6 +178,15 @@ mod tests {
     fn a_file_without_an_end_is_refused() {
         let failure = one("/dev/zero".as_ref()).unwrap_err();
         assert_eq!(failure.causes, ["it is larger than 256 MiB"]);
+    }
+
+    #[test]
+    fn a_named_pipe_is_refused_instead_of_waiting_for_a_writer() {
+        let (folder, _) = file("");
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let failure = one(&pipe).unwrap_err();
+        assert_eq!(failure.causes, ["it is a named pipe: give a file, or - for standard input"]);
     }
 
     #[test]

@@ -37,7 +37,9 @@ pub(super) async fn read(client: Client, namespace: &str, pod: &str) -> Result<A
         LogParams { container: Some(CONTAINER.to_owned()), follow: true, ..LogParams::default() };
     let log = api.log_stream(pod, &params).await.map_err(|error| {
         let failure = unanswered("read the log of its pod", &error);
-        Unread::Now(format!("{}: {}", failure.message, failure.causes.join(": ")))
+        let why = format!("{}: {}", failure.message, failure.causes.join(": "));
+        // The pod is removed, and its name would make one reason of many nodes many.
+        Unread::Now(why.replace(pod, "POD"))
     })?;
     of_log(Box::pin(log)).await
 }

@@ -106,29 +106,29 @@ impl Run {
         let made = requests.create_namespace(&object).await;
         let asking = Asking { run: self, requests: &requests, namespace: &name };
         let done = match made {
-            Err(why) => Some(Err(why)),
+            Err(why) => Ok(Err(why)),
             Ok(()) => tokio::select! {
                 biased;
-                () = signals.next() => None,
-                done = work(&asking, ui) => Some(Ok(done)),
+                exit = signals.next() => Err(exit),
+                done = work(&asking, ui) => Ok(Ok(done)),
             },
         };
         ui.progress("removing what the probe needed");
         let left = tokio::select! {
             biased;
-            () = signals.next() => Some("a second signal came".to_owned()),
+            _ = signals.next() => Some("a second signal came".to_owned()),
             left = remove(&requests, &name) => left,
         };
         if let Some(why) = &left {
             ui.warn(&format!("namespace {name} is still there: {why}"));
             ui.hint(&format!("kubectl delete namespace {name}"));
         }
-        done.ok_or_else(|| {
+        done.map_err(|exit| {
             let message = match left {
                 None => "interrupted: the pods on nodes are removed",
                 Some(_) => "interrupted",
             };
-            Failure::new(Exit::Interrupted, "interrupted", message, "the same command starts again")
+            Failure::new(exit, "interrupted", message, "the same command starts again")
         })
     }
 

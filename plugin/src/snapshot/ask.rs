@@ -72,6 +72,27 @@ impl Asker {
         }
     }
 
+    /// A page of a list, and how many bytes it had.
+    pub(crate) async fn page(&self, path: &str) -> Read<(Value, usize)> {
+        let request = match Request::get(path).body(Vec::new()) {
+            Ok(request) => request,
+            Err(error) => return Read::Unknown(error.to_string()),
+        };
+        let text = match self.client.request_text(request).await {
+            Ok(text) => text,
+            Err(Error::Api(status)) if is_absent(&status) => return Read::Absent,
+            Err(error) => return Read::Unknown(why(&error)),
+        };
+        match serde_json::from_str::<Value>(&text) {
+            Ok(page)
+                if page.get("items").is_some_and(|items| items.is_array() || items.is_null()) =>
+            {
+                Read::Known((page, text.len()))
+            }
+            _ => Read::Unknown(format!("the answer to {path} is no list")),
+        }
+    }
+
     /// An object.
     pub(crate) async fn get(&self, path: &str) -> Read<Value> {
         self.send(Method::GET, path, Vec::new()).await

@@ -52,7 +52,7 @@ impl Follow<'_> {
             }
             let read = tokio::select! {
                 biased;
-                () = signals.next() => return Err(self.detached(&name)),
+                exit = signals.next() => return Err(self.detached(&name, exit)),
                 read = self.read(&name) => read,
             };
             if let Some(now) = watch.take(read, &upgrade, ui)? {
@@ -66,10 +66,10 @@ impl Follow<'_> {
         self.requests.upgrade(name).await
     }
 
-    fn detached(&self, name: &str) -> Failure {
+    fn detached(&self, name: &str, exit: Exit) -> Failure {
         let again = self.next.of(&["status", name, "--watch"]);
         let message = format!("detached; the upgrade continues; re-attach with: {again}");
-        Failure::new(Exit::Interrupted, "detached", message, "")
+        Failure::new(exit, "detached", message, "")
     }
 
     fn late(&self, name: &str) -> Failure {

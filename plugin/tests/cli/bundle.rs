@@ -85,26 +85,28 @@ fn a_disk_that_is_full_is_said_and_nothing_is_left_on_it() {
 }
 
 #[test]
-fn an_interrupt_leaves_no_file() {
-    let server = FakeApiServer::start(|request, _| match request {
-        "GET /version" => version(),
-        "GET /api/v1/namespaces/opensdn-system/configmaps" => Reply::Silence,
-        _ => refusal(404, "NotFound", "not found"),
-    });
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("a.tar.gz").display().to_string();
-    let mut child = program::asking(&server, &format!("support-bundle --out {out}"))
-        .args(["--request-timeout", "10m"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    while !server.seen().iter().any(|request| request.ends_with("/opensdn-system/configmaps")) {
-        std::thread::sleep(Duration::from_millis(20));
+fn an_interrupt_leaves_no_file_and_the_exit_code_names_the_signal() {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        let server = FakeApiServer::start(|request, _| match request {
+            "GET /version" => version(),
+            "GET /api/v1/namespaces/opensdn-system/configmaps" => Reply::Silence,
+            _ => refusal(404, "NotFound", "not found"),
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("a.tar.gz").display().to_string();
+        let mut child = program::asking(&server, &format!("support-bundle --out {out}"))
+            .args(["--request-timeout", "10m"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        while !server.seen().iter().any(|request| request.ends_with("/opensdn-system/configmaps")) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(names(folder.path()).contains(&"a.tar.gz.part".to_owned()));
+        let killed = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+        assert!(killed.success());
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{signal}");
+        assert_eq!(names(folder.path()), [""; 0]);
     }
-    assert!(names(folder.path()).contains(&"a.tar.gz.part".to_owned()));
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(killed.success());
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_eq!(names(folder.path()), [""; 0]);
 }

@@ -8,8 +8,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{EvictParams, ListParams};
 use kube::{Api, ResourceExt as _};
 use opensdn_deploy::names::{NAME_LABEL, NAMESPACE, configuration, webhook};
-use opensdn_deploy::values::Platform;
-use opensdn_deploy::{Phase, Step, openshift_machines, operator_on, webhook_on};
+use opensdn_deploy::values::{Platform, Profile};
+use opensdn_deploy::{Phase, Step, Values, openshift_machines, operator_on, webhook_on};
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::sandbox::{Binaries, Sandbox};
@@ -98,6 +98,38 @@ async fn the_objects_of_each_platform_are_those_of_its_overlay() -> Outcome {
     compare(&folder("openstack"), operator_on(openstack)?).await?;
     let machines = Step { phase: Phase::Access, objects: openshift_machines()? };
     compare(&folder("openshift/machines"), vec![machines]).await
+}
+
+/// The values and the overlays make the same of a profile.
+#[tokio::test]
+async fn the_objects_of_each_profile_are_those_of_its_overlay() -> Outcome {
+    let folder = |name: &str| format!("{}/../deploy/{name}", env!("CARGO_MANIFEST_DIR"));
+    let (ha, single) = (of_profile(Profile::Ha)?, of_profile(Profile::SingleNode)?);
+    compare(&folder("ha/webhook"), only(&ha, &opensdn_deploy::webhook()?)).await?;
+    // With it the operator is as it is without.
+    compare(OPERATOR, only(&ha, &opensdn_deploy::operator()?)).await?;
+    compare(&folder("single-node/webhook"), only(&single, &opensdn_deploy::webhook()?)).await?;
+    compare(&folder("single-node/operator"), only(&single, &opensdn_deploy::operator()?)).await
+}
+
+fn of_profile(profile: Profile) -> Result<Vec<Step>, Failed> {
+    Ok(opensdn_deploy::render(&Values { profile, ..Values::default() })?)
+}
+
+/// Those of the objects that the base has, too.
+fn only(all: &[Step], base: &[Step]) -> Vec<Step> {
+    let of_base: Vec<&Value> = base.iter().flat_map(|step| &step.objects).collect();
+    let is_of_base = |object: &&Value| {
+        of_base.iter().any(|one| {
+            name(one) == name(object)
+                && one["metadata"].get("namespace") == object["metadata"].get("namespace")
+        })
+    };
+    let of_step = |step: &Step| Step {
+        phase: step.phase,
+        objects: step.objects.iter().filter(is_of_base).cloned().collect(),
+    };
+    all.iter().map(of_step).collect()
 }
 
 async fn compare(folder: &str, steps: Vec<Step>) -> Outcome {

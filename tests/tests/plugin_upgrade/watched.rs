@@ -121,7 +121,9 @@ async fn several_watch_one_upgrade_to_its_end_and_its_verdict_is_their_code() ->
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_interrupted_is_detached_and_the_upgrade_stays() -> Outcome {
     let cluster = Cluster::start().await?;
-    for (line, sign) in [("apply R25.1 --yes", Signal::INT), ("status --watch", Signal::TERM)] {
+    for (line, sign, expected) in
+        [("apply R25.1 --yes", Signal::INT, 130), ("status --watch", Signal::TERM, 143)]
+    {
         let mut watcher = Watcher::start(cluster.command(line)?)?;
         if sign == Signal::INT {
             watcher.until("made the Upgrade tf/to-r25-1")?;
@@ -131,7 +133,7 @@ async fn who_is_interrupted_is_detached_and_the_upgrade_stays() -> Outcome {
         signal::send(sign, watcher.child.id())?;
         let (_, err, code) = watcher.end()?;
         let again = "detached; the upgrade continues; re-attach with: kubectl opensdn upgrade status to-r25-1 --watch -n tf";
-        assert_eq!(code, Some(130), "{err}");
+        assert_eq!(code, Some(expected), "{err}");
         assert!(err.contains(again), "{err}");
     }
     assert_eq!(cluster.upgrade("to-r25-1").await?["status"]["phase"], "Running");

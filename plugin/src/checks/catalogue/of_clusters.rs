@@ -9,7 +9,8 @@ use super::{Check, check};
 use crate::checks::{
     cluster_api, cni, images, network, nodes, owners, ports, probed_control, probed_data_path,
     probed_devices, probed_dpdk, probed_functions, probed_matrix, probed_members, probed_node,
-    probed_ports, probed_storage, registry, rights, roles, shared_nodes, subnets, surroundings,
+    probed_ports, probed_storage, quotas, registry, rights, roles, shared_nodes, subnets,
+    surroundings,
 };
 
 /// In the order in which they are reported.
@@ -77,11 +78,11 @@ pub(super) const CHECKS: [Check; 42] = [
     check(
         "K008",
         (KubernetesApi, Api, Warning),
-        "quotas and limits leave room for the components",
+        "quotas and limits leave room for the components and for our own programs",
         "A ResourceQuota that is used up refuses pods; one for limits refuses pods that have none. Databases do not start \
          with less memory than they are given.",
-        "kubectl describe resourcequota,limitrange -n tf",
-        Some(cluster_api::quotas),
+        "kubectl describe resourcequota,limitrange -A",
+        Some(quotas::quotas),
     ),
     check(
         "N101",
@@ -336,8 +337,8 @@ pub(super) const CHECKS: [Check; 42] = [
     check(
         "V701",
         (Storage, Probe, Fatal),
-        "there is room, and it is fast enough, where databases write",
-        "ZooKeeper and Cassandra wait for the disk; a full one stops them.",
+        "there is room where databases write",
+        "A full disk stops ZooKeeper and Cassandra. How fast it is is not measured, though they wait for it.",
         "df -h /var/lib/contrail",
         Some(probed_storage::room),
     ),
@@ -351,8 +352,8 @@ pub(super) const CHECKS: [Check; 42] = [
     ),
     check(
         "I801",
-        (Images, ApiAndProbe, Fatal),
-        "nodes can pull the images",
+        (Images, Api, Fatal),
+        "the Secrets for registries are there, and fit the images",
         "A Secret for a registry that is missing, of another type, or for another registry ends in ImagePullBackOff.",
         "kubectl get secrets -n tf",
         Some(images::pull_secrets),
@@ -379,9 +380,9 @@ pub(super) const CHECKS: [Check; 42] = [
     check(
         "X902",
         (Surroundings, Probe, Warning),
-        "settings of the kernel do not stand in the way",
-        "Limits, swap and the filter of reverse paths are set as the guides of Cassandra and upstream's node-init have them; \
-         SELinux refuses what it has no rule for.",
+        "nodes forward packets, do not swap, and do not filter reverse paths strictly",
+        "As the guides of Cassandra and upstream's node-init have them. Other settings are made by the init containers of \
+         vrouters; limits of processes and SELinux are not looked at.",
         "sysctl -a",
         Some(probed_node::settings),
     ),

@@ -249,3 +249,35 @@ fn room_for_components() {
     assert_eq!(outcome(&limit("64Gi"), "K008"), Outcome::Ok);
     says(&but(|world| world.quotas = forbidden()), "K008", Outcome::Uncertain, "may not be read");
 }
+
+#[test]
+fn room_for_our_own_programs() {
+    let quota = |place: &str, hard: Value, used: Value| {
+        but(|world| {
+            world.deployments.clear();
+            world.quotas = Read::Known(vec![
+                json!({"metadata": {"name": "q", "namespace": place}, "status": {"hard": hard, "used": used}}),
+            ])
+        })
+    };
+    let of_webhook = |most: &str, used: &str| {
+        quota("opensdn-system", json!({"pods": most}), json!({"pods": used}))
+    };
+    let said = "opensdn-system/q has 1 pods left, and 5 more are to run there";
+    says(&of_webhook("1", "0"), "K008", Outcome::Warn, said);
+    says(&of_webhook("6", "1"), "K008", Outcome::Ok, "room");
+    says(&of_webhook("5", "5"), "K008", Outcome::Warn, "has no pods left");
+    let operator = quota("opensdn-operator", json!({"count/pods": "1"}), json!({}));
+    says(&operator, "K008", Outcome::Warn, "opensdn-operator/q has 1 count/pods left");
+    let stated =
+        quota("opensdn-system", json!({"requests.cpu": "64", "limits.memory": "1Ti"}), json!({}));
+    says(&stated, "K008", Outcome::Ok, "room");
+    let not_stated = quota("opensdn-system", json!({"limits.cpu": "64"}), json!({}));
+    says(&not_stated, "K008", Outcome::Warn, "refuses pods without limits.cpu");
+
+    let mut installed = of_webhook("5", "5");
+    let running = json!({"spec": {"replicas": 3}, "status": {"replicas": 3}});
+    installed.deployments.insert("opensdn-webhook".to_owned(), Read::Known(running));
+    installed.places.webhook = "elsewhere".to_owned();
+    says(&installed, "K008", Outcome::Ok, "elsewhere");
+}

@@ -90,3 +90,14 @@ fn all_components_with_their_defaults_fit_on_one_node() {
     assert_eq!(verdict(&all, "P205").message, "3 nodes: no two services want one port");
     assert_eq!(outcome(&all, "N107"), Outcome::Ok);
 }
+
+#[test]
+fn where_there_is_no_node_nothing_is_shared() {
+    let empty = but(|world| world.nodes = Read::Known(vec![]));
+    for id in ["N107", "P205"] {
+        says(&empty, id, Outcome::Skipped, "the cluster has no node");
+    }
+    for id in ["N102", "N105"] {
+        says(&empty, id, Outcome::Fail, "the cluster has no node");
+    }
+}

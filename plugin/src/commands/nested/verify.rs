@@ -49,7 +49,7 @@ Login: by OpenStack's variables OS_AUTH_URL, OS_USERNAME, OS_PASSWORD, ..., as f
 given to any pod.
 
 Exit codes: 0 nothing fails, 1 something does (as --fail-on says), 2 the arguments or the file, 3 the
-cluster or the Config API cannot be asked, 130 interrupted: what was made is removed.";
+cluster or the Config API cannot be asked, 130 or 143 interrupted: what was made is removed.";
 
 /// Arguments of `nested verify`.
 #[derive(Debug, Args)]

@@ -41,7 +41,7 @@ images again.
 
 Exit codes: 0 all services have the new images, or with --no-wait it was asked for; 1 something
 refuses it, or it went back or stopped; 2 the arguments; 3 the cluster cannot be asked; 4 not over
-within --timeout; 5 not confirmed, or another plan than that of --plan; 130 detached, it continues.";
+within --timeout; 5 not confirmed, or another plan than that of --plan; 130 or 143 detached, it continues.";
 
 /// Arguments of `upgrade apply`.
 #[derive(Debug, Args)]
