@@ -33,7 +33,7 @@ pub(crate) const VROUTERS: Message = Message {
         by hand. Our operator replaces the pods for both, one node after the other, and the next when the \
         one before has been ready for a while. For other control nodes and another secret of the metadata \
         service it replaces none: there each agent is started again at a moment of its own within some \
-        minutes.",
+        minutes, and vhost0 stays up.",
     hint: "change parameters when nodes of the group may lose their network for a moment, with tf-operator \
         all of them at once, or try them in a group of few nodes first; for images with tf-operator delete \
         the pods one node after the other: kubectl -n NAMESPACE get pods -o wide -l tf_manager=vrouter, then \
@@ -258,7 +258,8 @@ fn judge_vrouter(old: &Configuration, new: &ComponentView<'_, Spec>, verdict: &m
     }
 }
 
-const EACH: &str = "each at a moment of its own within some minutes";
+/// What is up of the data plane stays so (`operator/templates/vrouter/run-vrouteragent.sh.j2`).
+const EACH: &str = "each at a moment of its own within some minutes, while vhost0 stays up";
 const IN_TURN: &str = "one node after the other";
 
 /// What restarts of which operator, and in which order.
@@ -271,8 +272,8 @@ fn restarts(title: &str, names: &[&str], ours: &str, is_of_ours_alone: bool) -> 
         );
     }
     format!(
-        "{title}: its agents restart, with tf-operator all at once, with our operator {ours}, and pods there lose their \
-         network meanwhile ({names})"
+        "{title}: its agents restart, and pods there lose their network meanwhile: with tf-operator all at once, with our \
+         operator {ours} ({names})"
     )
 }
 
@@ -282,8 +283,8 @@ fn when_to_restart(is: &Configuration, names: &[&str]) -> String {
         .to_owned();
     let is_given = |field: &str| is.parameters.contains_key(field);
     let has_gateway = is_given("vrouterGateway") || is.variables.contains_key("VROUTER_GATEWAY");
-    let other = is_given("physicalInterface") && names.contains(&"physicalInterface");
-    if other && !has_gateway && !is_given("l3mhCidr") {
+    let has_another = is_given("physicalInterface") && names.contains(&"physicalInterface");
+    if has_another && !has_gateway && !is_given("l3mhCidr") {
         hint.push_str(
             "; vrouterGateway is unset, so an agent looks for its gateway on the interface by which its node reaches the \
              first control node: set it where that is not the right one",

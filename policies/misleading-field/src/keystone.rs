@@ -113,8 +113,8 @@ pub(crate) fn judge(authentication: &AuthParameters, at: &Pointer, verdict: &mut
     }
     match password.filter(|_| !has_secret) {
         Some("") => {
-            let text =
-                "adminPassword is empty, and keystoneSecretName unset: the password is empty";
+            let text = "adminPassword is empty, and keystoneSecretName unset: the password is empty, with our operator \
+                unless it has one of before";
             let hint = "remove adminPassword, put the password into a Secret with the key password, and name that in \
                 keystoneSecretName";
             verdict.add(PASSWORD.at(parameters.key("adminPassword")).says(text).hint(hint));
