@@ -40,9 +40,13 @@ pub(crate) mod upgrade;
 pub(crate) mod vrouter_settings;
 pub(crate) mod world;
 
+use std::time::Instant;
+
 use catalogue::{CHECKS, Check, Mode};
 use report::{CheckReport, Checked, Summary};
 use world::World;
+
+use crate::snapshot::text;
 
 /// Which checks are wanted.
 #[derive(Clone, Debug, Default)]
@@ -91,10 +95,22 @@ pub(crate) fn judge(world: &World, chosen: &Chosen) -> CheckReport {
     let checks: Vec<Checked> = CHECKS
         .iter()
         .filter(|check| chosen.only.is_empty() || chosen.has(check))
-        .map(|check| Checked::of(check, judge_one(check, world, chosen)))
+        .map(|check| {
+            let started = Instant::now();
+            let verdict = judge_one(check, world, chosen);
+            Checked::of(check, verdict, started.elapsed())
+        })
         .collect();
     let outcomes: Vec<report::Outcome> = checks.iter().map(|check| check.result).collect();
-    CheckReport { cluster: None, server: None, summary: Summary::of(&outcomes), checks }
+    CheckReport {
+        cluster: None,
+        server: None,
+        kubernetes: text(&world.version, "/gitVersion").to_owned(),
+        nodes: world.nodes.known().map(Vec::len),
+        read_ms: report::milliseconds(world.took),
+        summary: Summary::of(&outcomes),
+        checks,
+    }
 }
 
 fn judge_one(check: &Check, world: &World, chosen: &Chosen) -> report::Verdict {

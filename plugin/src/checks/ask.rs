@@ -50,6 +50,7 @@ pub(crate) async fn world(
     Box::pin(objects(asker, &mut world)).await;
     planned.put_profiles(&mut world.profiles);
     Box::pin(reviews(asker, &mut world)).await;
+    world.took = began.elapsed();
     Ok(world)
 }
 

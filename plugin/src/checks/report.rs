@@ -1,5 +1,7 @@
 //! What `check` answers.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -130,10 +132,23 @@ pub(crate) struct CheckReport {
     /// Address of the API server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) server: Option<String>,
+    /// The version of the API server.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) kubernetes: String,
+    /// How many nodes it has; nothing where they could not be listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) nodes: Option<usize>,
+    /// Milliseconds until all was read that is judged.
+    pub(crate) read_ms: u64,
     /// How many ended in which way.
     pub(crate) summary: Summary,
     /// Each check, in the order of the catalogue.
     pub(crate) checks: Vec<Checked>,
+}
+
+/// Whole milliseconds.
+pub(crate) fn milliseconds(took: Duration) -> u64 {
+    u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Answer for CheckReport {
@@ -196,12 +211,14 @@ pub(crate) struct Checked {
     pub(crate) fix: Option<String>,
     /// The nodes that it is about.
     pub(crate) nodes: Vec<NodeResult>,
+    /// Milliseconds until it was judged, after all was read (`readMs` of the report).
+    pub(crate) duration_ms: u64,
     /// Where it is explained.
     pub(crate) docs: String,
 }
 
 impl Checked {
-    pub(super) fn of(check: &Check, verdict: Verdict) -> Self {
+    pub(super) fn of(check: &Check, verdict: Verdict, took: Duration) -> Self {
         let needs_fix =
             matches!(verdict.outcome, Outcome::Warn | Outcome::Fail | Outcome::Uncertain);
         let fix = verdict.fix.unwrap_or_else(|| check.fix.to_owned());
@@ -215,6 +232,7 @@ impl Checked {
             message: verdict.message,
             fix: Some(fix).filter(|_| needs_fix),
             nodes: verdict.nodes,
+            duration_ms: milliseconds(took),
             docs: format!("kubectl opensdn explain {}", check.id),
         }
     }

@@ -159,6 +159,23 @@ fn says(world: &World, id: &str, expected: Outcome, part: &str) {
 }
 
 #[test]
+fn a_report_names_version_and_nodes_and_how_long_each_check_took() {
+    let mut world = good();
+    world.took = std::time::Duration::from_millis(1234);
+    let report = judge(&world, &Chosen { only: vec!["K002".to_owned()], ..Chosen::default() });
+    let mut out = Vec::new();
+    report.write(false, crate::ui::Layout { width: 80, unicode: false }, &mut out).unwrap();
+    let said = String::from_utf8(out).unwrap();
+    assert_eq!(said.lines().next(), Some("cluster  cluster  v1.34.1  3 nodes"), "{said}");
+    let document = serde_json::to_value(&report).unwrap();
+    assert_eq!((&document["readMs"], &document["nodes"]), (&json!(1234), &json!(3)));
+    assert_eq!(document["kubernetes"], "v1.34.1");
+    assert!(document["checks"][0]["durationMs"].is_u64(), "{document}");
+    let unread = judge(&but(|world| world.nodes = forbidden()), &Chosen::default());
+    assert_eq!(unread.nodes, None);
+}
+
+#[test]
 fn of_a_good_cluster_no_check_says_anything_bad() {
     let report = judge(&good(), &Chosen::default());
     for check in &report.checks {

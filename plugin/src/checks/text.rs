@@ -19,7 +19,10 @@ impl CheckReport {
     /// Writes it; with `all` also what was not looked at.
     pub(crate) fn write(&self, all: bool, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
         let line = cluster_line(self.cluster.as_deref(), self.server.as_deref());
-        writeln!(out, "{line}")?;
+        let nodes = self.nodes.map(|nodes| super::number_of(nodes, "node")).unwrap_or_default();
+        let line = [line.as_str(), self.kubernetes.as_str(), nodes.as_str()];
+        let line: Vec<&str> = line.into_iter().filter(|part| !part.is_empty()).collect();
+        writeln!(out, "{}", printable(&line.join("  ")))?;
         let mut category = None;
         for check in self.checks.iter().filter(|one| all || one.result != Outcome::Skipped) {
             if category != Some(check.category) {

@@ -1,6 +1,7 @@
 //! What is read of a cluster for the checks, and what several checks make of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use opensdn_crds::component::{COMPONENTS, Component};
@@ -26,6 +27,8 @@ pub(crate) struct World {
     pub(crate) places: Places,
     /// What the API server says of its version.
     pub(crate) version: Value,
+    /// How long all of it took to read.
+    pub(crate) took: Duration,
     /// Milliseconds until it said so.
     pub(crate) latency: u128,
     /// Its clock then.

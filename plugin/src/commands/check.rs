@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use clap::{Args, ValueEnum, ValueHint};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
@@ -53,13 +54,15 @@ Examples:
   # What is behind a check?
   kubectl opensdn explain S501
 
-Without --probe nothing is created: it reads objects, and asks for your rights. What may not be read makes
-a check uncertain (?), which is no pass and no failure. The Managers and VrouterProfiles of -f are judged as if they
-were in the cluster, in the place of those of the same name. With --probe, or --only I802, registries are asked
-whether they have the images, with the logins of this machine. --upgrade is about all Managers, or with
--n about those of a namespace: whether an upgrade of them can begin, and what speaks against it. With --probe a namespace
-opensdn-probe-... with a pod on each node is made for a moment, and removed whatever happens. The nodes that answer
-then try to reach each other on the ports that they need (P203; --skip P203 leaves it out).
+Without --probe nothing is created: it reads objects, and asks for your rights. What may not be
+read makes a check uncertain (?), which is no pass and no failure. The Managers and
+VrouterProfiles of -f are judged as if they were in the cluster, in the place of those of the
+same name. With --probe, or --only I802, registries are asked whether they have the images, with
+the logins of this machine. --upgrade is about all Managers, or with -n about those of a
+namespace: whether an upgrade of them can begin, and what speaks against it. With --probe a
+namespace opensdn-probe-... with a pod on each node is made for a moment, and removed whatever
+happens. The nodes that answer then try to reach each other on the ports that they need (P203;
+--skip P203 leaves it out).
 
 Exit codes: 0 no check fails, 1 one does (as --fail-on says), 3 the cluster cannot be asked,
 130 or 143 interrupted: what --probe made is removed.";
@@ -146,6 +149,7 @@ impl CheckCommand {
         let runtime = Runtime::start(global)?;
         let (client, server) = runtime.block_on(global.client_and_server())?;
         ui.progress(&format!("asking {server}"));
+        let started = Instant::now();
         let mut world = self.world(&runtime, global, (&client, &server), &chosen, ui)?;
         // They are not of the cluster, and where there is no way to them it takes long.
         let may_ask = self.probe.probe || !self.only.is_empty();
@@ -153,6 +157,7 @@ impl CheckCommand {
             ui.progress("asking registries for the images");
             world.images = Some(runtime.block_on(ask::registry(images(&world))));
         }
+        world.took = started.elapsed();
         let mut report = judge(&world, &chosen);
         report.cluster = global.cluster.context_in_use();
         report.server = Some(server);

@@ -23,6 +23,7 @@ use crate::runtime::Runtime;
 use crate::signals::Signals;
 use crate::snapshot::ask::Asker;
 use crate::snapshot::places::Places;
+use crate::snapshot::text;
 use crate::ui::Ui;
 use crate::{checks, status};
 
@@ -34,8 +35,9 @@ Examples:
   # What would be asked for
   kubectl opensdn support-bundle --dry-run
 
-Data of Secrets is left out, and what is a secret by its name, its form or its shape is replaced in objects,
-texts and logs. Look at what is in it before you send it: a secret that is none of these is not known.
+Data of Secrets is left out, and what is a secret by its name, its form or its shape is replaced
+in objects, texts and logs. Look at what is in it before you send it: a secret that is none of
+these is not known.
 
 Exit codes: 0 all is in it, 1 something could not be had (the archive is written), 2 it cannot be
 written, 3 the cluster cannot be asked.";
@@ -53,6 +55,9 @@ pub(crate) struct SupportBundleCommand {
     /// Without logs.
     #[arg(long)]
     quick: bool,
+    /// Only logs of pods on this node (repeatable).
+    #[arg(long, value_name = "NAME", conflicts_with = "quick")]
+    node: Vec<String>,
     /// Show what would be asked for; nothing is written.
     #[arg(long)]
     dry_run: bool,
@@ -80,8 +85,8 @@ impl SupportBundleCommand {
         let lists = plan::lists(&namespaces);
         if self.dry_run {
             let planned = lists.iter().map(|task| task.path.clone());
-            let logs =
-                Some("logs of every container of these pods".to_owned()).filter(|_| !self.quick);
+            let logs = Some(format!("logs of every container of these pods{}", self.of_nodes()));
+            let logs = logs.filter(|_| !self.quick);
             let planned = planned.chain(logs).collect();
             let report = SupportBundle { archive: None, files: vec![], failed: vec![], planned };
             ui.answer(&report, |out| {
@@ -98,7 +103,7 @@ impl SupportBundleCommand {
         let mut archive = Archive::new(BufWriter::new(file.file()), &name, seconds);
         let mut failed = Vec::new();
         ui.progress(&format!("asking {server} for {} lists", lists.len()));
-        let collected = Box::pin(unless_interrupted(self.collect(&asker, lists, &server)));
+        let collected = Box::pin(unless_interrupted(self.collect(&asker, lists, &server, ui)));
         for (name, content) in runtime.block_on(collected)? {
             match content {
                 Ok(Some(content)) => archive.add(&name, &content).map_err(lost)?,
@@ -120,8 +125,8 @@ impl SupportBundleCommand {
                 report.failed.len()
             )
         })?;
-        for one in &report.failed {
-            ui.note(&format!("not in it: {}: {}", one.path, one.why));
+        for (why, paths) in grouped(&report.failed) {
+            ui.note(&format!("not in it: {}: {why}", named(&paths)));
         }
         Ok(if report.failed.is_empty() { Exit::Done } else { Exit::Findings })
     }
@@ -131,17 +136,64 @@ impl SupportBundleCommand {
 type Answered = (String, Result<Option<Vec<u8>>, String>);
 
 impl SupportBundleCommand {
+    /// The nodes that are meant, where not all are.
+    fn of_nodes(&self) -> String {
+        if self.node.is_empty() { String::new() } else { format!(" on {}", self.node.join(" ")) }
+    }
+
     /// All that the archive shall have.
-    async fn collect(&self, asker: &Asker, lists: Vec<Task>, server: &str) -> Vec<Answered> {
+    async fn collect(
+        &self,
+        asker: &Asker,
+        lists: Vec<Task>,
+        server: &str,
+        ui: &mut Ui,
+    ) -> Vec<Answered> {
         let mut collected = collect::lists(asker, lists).await;
         if !self.quick {
-            let pods: Vec<Value> = collected.iter().flat_map(pods_in).collect();
+            let mut pods: Vec<Value> = collected.iter().flat_map(pods_in).collect();
+            let is_meant = |node: &str| self.node.iter().any(|one| one == node);
+            pods.retain(|pod| self.node.is_empty() || is_meant(text(pod, "/spec/nodeName")));
             let logs = plan::logs(&pods, self.since.as_secs().max(1));
+            let (most, number) = (plan::MOST_LOG >> 20, logs.len());
+            let of = format!("{number} logs of {} pods{}", pods.len(), self.of_nodes());
+            ui.progress(&format!("reading {of}: {} MiB at most, {most} of each", number * most));
             collected.extend(collect::logs(asker, logs).await);
         }
         let judged = Box::pin(judged(asker, server)).await;
         let judged = judged.map(|(file, content)| (file.to_owned(), content.map(Some)));
         collected.into_iter().map(|(task, content)| (task.file, content)).chain(judged).collect()
+    }
+}
+
+/// What could not be had for the same reason, together.
+fn grouped(failed: &[Failed]) -> Vec<(String, Vec<&str>)> {
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for one in failed {
+        let why = without_path(&one.why);
+        match groups.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, paths)) => paths.push(&one.path),
+            None => groups.push((why, vec![&one.path])),
+        }
+    }
+    groups
+}
+
+/// A kubelet that does not answer is one reason, whichever log it was asked for: what is behind its address goes.
+fn without_path(why: &str) -> String {
+    let Some((before, address)) = why.split_once("https://") else { return why.to_owned() };
+    let end = address.find(['"', ' ']).unwrap_or(address.len());
+    let (address, after) = address.split_at(end);
+    let host = address.split('/').next().unwrap_or_default();
+    format!("{before}https://{host}{after}")
+}
+
+/// The first of several files.
+fn named(paths: &[&str]) -> String {
+    match paths {
+        [one] => (*one).to_owned(),
+        [first, ..] => format!("{} files, such as {first}", paths.len()),
+        [] => String::new(),
     }
 }
 
@@ -200,4 +252,36 @@ fn document<A: Answer>(answer: &A) -> Result<Vec<u8>, String> {
     let mut value = serde_json::to_value(answer).map_err(|error| error.to_string())?;
     redact::object(&mut value);
     serde_json::to_vec_pretty(&value).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logs_of_a_kubelet_that_does_not_answer_are_one_line() {
+        let of = |node: &str, pod: &str| Failed {
+            path: format!("logs/tf/{pod}/a.log"),
+            why: format!(
+                "Get \"https://{node}:10250/containerLogs/tf/{pod}/a?limitBytes=1\": dial tcp {node}:10250: connect: \
+                 connection refused"
+            ),
+        };
+        let mut failed: Vec<Failed> =
+            (0..50).map(|pod| of("10.0.0.7", &format!("p{pod}"))).collect();
+        failed.push(of("10.0.0.8", "q"));
+        failed.push(Failed { path: "cluster/nodes.json".to_owned(), why: "forbidden".to_owned() });
+        let groups = grouped(&failed);
+        let said: Vec<String> =
+            groups.iter().map(|(why, paths)| format!("{}: {why}", named(paths))).collect();
+        assert_eq!(
+            said,
+            [
+                "50 files, such as logs/tf/p0/a.log: Get \"https://10.0.0.7:10250\": dial tcp 10.0.0.7:10250: connect: \
+                 connection refused",
+                "logs/tf/q/a.log: Get \"https://10.0.0.8:10250\": dial tcp 10.0.0.8:10250: connect: connection refused",
+                "cluster/nodes.json: forbidden",
+            ]
+        );
+    }
 }

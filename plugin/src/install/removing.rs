@@ -25,6 +25,9 @@ use crate::clients::unanswered;
 use crate::exit::Failure;
 use crate::ui::Ui;
 
+/// So often a refusal by a webhook of ours is tried again where its configuration is not there any more.
+const MOST_DENIALS: u32 = 10;
+
 /// What a removal will do.
 #[derive(Default)]
 pub(crate) struct Removal {
@@ -354,20 +357,29 @@ impl Deleting<'_> {
     /// Deletes the objects as they were read.
     pub(crate) async fn delete(&self, objects: &[Value]) -> Result<(), Failure> {
         for stored in objects {
-            let doing = format!("delete {}", ObjectKey::of(stored));
-            loop {
-                match self.deadline.within(&doing, self.requests.delete(stored)).await? {
-                    Ok(_) => break,
-                    Err(error) if is_passing(&error) && !self.deadline.is_over() => {
-                        // What is refused by a webhook that was restored would be so to the end.
-                        self.restored().await?;
-                        sleep(POLL_INTERVAL).await;
-                    }
-                    Err(error) => return Err(unanswered(&doing, &error)),
-                }
-            }
+            self.delete_one(stored).await?;
         }
         Ok(())
+    }
+
+    async fn delete_one(&self, stored: &Value) -> Result<(), Failure> {
+        let doing = format!("delete {}", ObjectKey::of(stored));
+        let mut denials = 0;
+        loop {
+            let error = match self.deadline.within(&doing, self.requests.delete(stored)).await? {
+                Ok(_) => return Ok(()),
+                Err(error) => error,
+            };
+            let is_denied = is_denied_by_ours(&error) && denials < MOST_DENIALS;
+            if !(is_denied || is_passing(&error)) || self.deadline.is_over() {
+                return Err(unanswered(&doing, &error));
+            }
+            // What is refused by a webhook that was restored would be so to the end. Without one an API server that
+            // still knows it asks it for a moment; a webhook of another installation asks on.
+            let was_there = self.restored().await? > 0;
+            denials = if was_there { 0 } else { denials + u32::from(is_denied) };
+            sleep(POLL_INTERVAL).await;
+        }
     }
 
     /// Waits until the objects are gone.
@@ -393,7 +405,9 @@ impl Deleting<'_> {
     }
 
     /// Deletes webhook configurations that are there again: a pod may have restored them before it lost the right.
-    async fn restored(&self) -> Result<(), Failure> {
+    /// How many there were.
+    async fn restored(&self) -> Result<usize, Failure> {
+        let mut deletions = 0;
         for key in webhook_configurations() {
             let stored = self.requests.get(&key).await?;
             let Some(stored) = stored.filter(|one| is_of_webhook(one, self.namespace)) else {
@@ -401,9 +415,19 @@ impl Deleting<'_> {
             };
             let deleted = self.requests.delete(&stored).await;
             deleted.map_err(|error| unanswered(&format!("delete {key}"), &error))?;
+            deletions += 1;
         }
-        Ok(())
+        Ok(deletions)
     }
+}
+
+/// Whether a webhook of ours has judged the request, and refused it: its entries have names below our domain.
+fn is_denied_by_ours(error: &kube::Error) -> bool {
+    let kube::Error::Api(status) = error else { return false };
+    let Some((_, said)) = status.message.split_once("admission webhook \"") else { return false };
+    said.split_once('"').is_some_and(|(name, said)| {
+        name.ends_with(".opensdn.io") && said.trim_start().starts_with("denied the request")
+    })
 }
 
 /// Why an object that is deleted is still there.
@@ -424,5 +448,77 @@ fn remains(stored: &Value) -> String {
         (_, false) => format!("it is being deleted: {}", said.join("; ")),
         (false, true) => format!("it is being deleted, and waits for {}", finalizers.join(", ")),
         (true, true) => "it is being deleted".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use kube::{Client, Config};
+    use serde_json::json;
+
+    use super::*;
+    use crate::fake_api_server::{FakeApiServer, Reply, refusal};
+
+    const DENIAL: &str =
+        "admission webhook \"ours.validate.opensdn.io\" denied the request: it has claims";
+
+    fn requests(server: &FakeApiServer) -> Requests {
+        let mut config = Config::new(server.url().parse().unwrap());
+        (config.proxy_url, config.default_retry) = (None, false);
+        Requests::new(Client::try_from(config).unwrap())
+    }
+
+    fn manager() -> Value {
+        json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
+            "metadata": {"name": "cluster1", "namespace": "tf", "uid": "1"}})
+    }
+
+    #[tokio::test]
+    async fn what_a_restored_webhook_refuses_is_deleted_when_its_configuration_is_gone_again() {
+        let server = FakeApiServer::start(|request, before| {
+            let is_validating = request.contains("/validatingwebhookconfigurations");
+            match (request.split_once(' ').unwrap_or_default().0, before) {
+                ("DELETE", 0) if request.contains("/managers/") => {
+                    refusal(403, "Forbidden", DENIAL)
+                }
+                ("GET", 0) if is_validating => Reply::Document(
+                    200,
+                    "",
+                    json!({"metadata": {"name": webhook::NAME, "uid": "2",
+                        "labels": {"app.kubernetes.io/managed-by": webhook::NAME}}, "webhooks": []}),
+                ),
+                ("DELETE", _) => {
+                    Reply::Document(200, "", json!({"kind": "Status", "status": "Success"}))
+                }
+                _ => refusal(404, "NotFound", "not found"),
+            }
+        });
+        let requests = requests(&server);
+        let deadline = Deadline::after(Duration::from_secs(60));
+        let work = Deleting { requests: &requests, deadline, namespace: "opensdn-system" };
+        work.delete(&[manager()]).await.unwrap();
+        let deletions = server.seen().into_iter().filter(|one| one.starts_with("DELETE"));
+        let deletions: Vec<String> = deletions.collect();
+        assert_eq!(deletions.len(), 3, "{deletions:?}");
+        assert!(deletions[1].contains("validatingwebhookconfigurations"), "{deletions:?}");
+    }
+
+    #[test]
+    fn only_a_refusal_by_an_entry_of_ours_is_one() {
+        let api = |message: &str| {
+            let status: kube::core::Status =
+                serde_json::from_value(json!({"message": message, "code": 403})).unwrap();
+            kube::Error::Api(Box::new(status))
+        };
+        assert!(is_denied_by_ours(&api(DENIAL)));
+        for other in [
+            "admission webhook \"policy.example.com\" denied the request: no",
+            "admission webhook \"ours.validate.opensdn.io\" does not answer",
+            "managers is forbidden",
+        ] {
+            assert!(!is_denied_by_ours(&api(other)), "{other}");
+        }
     }
 }

@@ -32,6 +32,11 @@ pub fn one_line(text: &str) -> String {
     printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// The same with line breaks that are seen: no line begins with what a document says, which CI may take for a command.
+fn in_line(text: &str) -> String {
+    printable(text).replace('\r', "\\r").replace('\n', "\\n")
+}
+
 /// Line breaks and tabs are text, too.
 fn harmless(letter: char) -> char {
     let is_usual = ['\n', '\r', '\t'].contains(&letter);
@@ -64,7 +69,7 @@ pub fn write(report: &ValidationReport, layout: Layout, out: &mut dyn Write) -> 
             finding.code,
             finding.message
         );
-        let lines = wrap(&printable(&text), layout.width.saturating_sub(4));
+        let lines = wrap(&in_line(&text), layout.width.saturating_sub(4));
         writeln!(out, "  {}", lines.join("\n    "))?;
     }
     Ok(())
@@ -77,10 +82,10 @@ fn group(mistake: &Mistake<'_>, layout: Layout) -> Group<'static> {
         Severity::Warning => Level::WARNING,
         Severity::Info => Level::INFO,
     };
-    let message = printable(mistake.message);
+    let message = in_line(mistake.message);
     let headline = match finding.title.as_str() {
         "" => message.clone(),
-        title => printable(title),
+        title => in_line(title),
     };
     let prefix = finding.code.len() + "warning[]: ".len();
     let headline = wrap(&headline, layout.width.saturating_sub(prefix)).join("\n");
@@ -93,11 +98,11 @@ fn group(mistake: &Mistake<'_>, layout: Layout) -> Group<'static> {
         label.filter(|one| fits(one)),
     ));
     for related in &finding.related {
-        let text = printable(&related.message);
+        let text = in_line(&related.message);
         let shown = label_fits(&related.place, &text, layout.width).then_some(text.as_str());
         group = group.elements(place(&related.place, AnnotationKind::Context, shown));
         if shown.is_none() {
-            let text = format!("{}: {text}", related.place.text());
+            let text = format!("{}: {text}", in_line(&related.place.text()));
             group = group.element(Level::NOTE.message(note(&text, layout)));
         }
     }
@@ -111,21 +116,22 @@ fn notes(mistake: &Mistake<'_>) -> Vec<(Level<'static>, String)> {
     let Mistake { first: finding, others, .. } = mistake;
     let mut notes = Vec::new();
     if !others.is_empty() {
-        let places: Vec<String> = others.iter().map(|other| other.place.text()).collect();
+        let places: Vec<String> = others.iter().map(|other| in_line(&other.place.text())).collect();
         notes.push((Level::NOTE.with_name("also at"), places.join("\n")));
     }
     if !finding.hint.is_empty() {
-        notes.push((Level::HELP, finding.hint.clone()));
+        notes.push((Level::HELP, in_line(&finding.hint)));
     }
     if let Some(object) = finding.object.as_ref().filter(|object| !object.name.is_empty()) {
         let field = finding.pointer.as_deref().filter(|pointer| !pointer.is_empty());
         let field = field.map(|pointer| format!(" {pointer}")).unwrap_or_default();
-        notes.push((Level::NOTE.with_name("object"), format!("{object}{field}")));
+        let text = in_line(&format!("{object}{field}"));
+        notes.push((Level::NOTE.with_name("object"), text));
     }
     if let Some(policy) = &finding.policy {
         let digest = policy.digest.get(.."sha256:".len() + 12).unwrap_or(&policy.digest);
         let text = format!("{} {} ({digest})", policy.name, policy.version);
-        notes.push((Level::NOTE.with_name("policy"), text));
+        notes.push((Level::NOTE.with_name("policy"), in_line(&text)));
     }
     notes
 }
@@ -136,7 +142,7 @@ fn note(text: &str, layout: Layout) -> String {
 
 /// A place with its line, or without where there is none to show.
 fn place(place: &Location, kind: AnnotationKind, label: Option<&str>) -> Vec<Element<'static>> {
-    let path = printable(&place.file);
+    let path = in_line(&place.file);
     match (&place.excerpt, place.line) {
         (Some(excerpt), Some(line)) => {
             let mut annotation: Annotation<'static> = kind.span(span(excerpt));
@@ -178,7 +184,7 @@ fn label_fits(place: &Location, label: &str, width: usize) -> bool {
 pub fn fixed(one: &Fixed) -> String {
     let Fixed { code, place, fix } = one;
     let text = format!("fixed {}: {} is {} now ({code})", place.text(), fix.before, fix.after);
-    printable(&text)
+    in_line(&text)
 }
 
 /// The last line for people: `3 errors, 1 warning in 6 files, 14 objects`.
@@ -244,5 +250,35 @@ mod tests {
         assert!(!printed.contains(['\u{200b}', '\u{202e}', '\u{feff}']), "{printed:?}");
         assert!(printed.contains('ä'));
         assert_eq!(one_line("a \n  do:   b"), "a do: b");
+    }
+
+    #[test]
+    fn no_line_begins_with_what_a_document_says() {
+        let named = "a\n::error::x";
+        let place = Location { file: "f\r\n::error::f".to_owned(), ..Location::default() };
+        let finding = super::super::Finding {
+            code: "OSDN1303".to_owned(),
+            severity: Severity::Error,
+            step: super::super::Step::Schema,
+            title: format!("title of {named}"),
+            message: format!("message of {named}"),
+            hint: format!(
+                "hint of {named}, and much more that does not fit into a line with ::error::y"
+            ),
+            place,
+            object: None,
+            pointer: None,
+            related: Vec::new(),
+            policy: None,
+            suppression: None,
+            fix: None,
+        };
+        let report = ValidationReport { findings: vec![finding], ..ValidationReport::default() };
+        let mut out = Vec::new();
+        write(&report, Layout { width: 80, unicode: true }, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains("message of a\\n::error::x"), "{text}");
+        let is_command = |line: &str| line.trim_start().starts_with("::");
+        assert!(!text.lines().any(is_command), "{text}");
     }
 }

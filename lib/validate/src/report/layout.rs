@@ -19,7 +19,8 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
         let mut line = String::new();
         for word in paragraph.split_whitespace() {
             let columns = line.chars().count();
-            if columns > 0 && columns + 1 + word.chars().count() > width {
+            let fits = columns + 1 + word.chars().count() <= width;
+            if columns > 0 && !fits && !is_command(word) {
                 lines.push(std::mem::take(&mut line));
             }
             if !line.is_empty() {
@@ -32,6 +33,12 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// Whether a line that begins so is a command to a runner of CI, indented or not: no line is broken before it, as the
+/// text may be a document's.
+fn is_command(word: &str) -> bool {
+    word.starts_with("::") || word.starts_with("##")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,5 +48,6 @@ mod tests {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("a verylongcommand b", 5), ["a", "verylongcommand", "b"]);
         assert_eq!(wrap("two\n\nparagraphs", 20), ["two", "", "paragraphs"]);
+        assert_eq!(wrap("one two ::error::x", 8), ["one two ::error::x"]);
     }
 }

@@ -83,6 +83,7 @@ fn checks_of_nested_clusters_say_nothing_of_others() {
 
 #[test]
 fn the_name_of_the_node_itself_has_to_resolve_and_others_should() {
+    says(&nested(|_| {}), "Q101", Outcome::Ok, "nodes: ");
     let own = nested(|node| node.names.own = Some(name("vm-2", Seen::Is(vec![]))));
     says(&own, "Q101", Outcome::Fail, "m2: the name vm-2 leads nowhere");
     let other = nested(|node| node.names.wanted = vec![name("m1", Seen::Is(vec![]))]);

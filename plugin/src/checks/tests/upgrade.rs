@@ -194,6 +194,8 @@ fn without_an_operator_that_is_ready_and_not_older_nothing_would_begin() {
     says(&with(Read::Absent), "B003", Outcome::Fail, "no Deployment opensdn-operator");
     says(&with(forbidden()), "B003", Outcome::Uncertain, "may not be read");
     let image = |tag: &str, ready| with(Read::Known(operator(&format!("r:5000/o{tag}"), ready)));
+    let own = concat!(":", env!("CARGO_PKG_VERSION"));
+    says(&image(own, 2), "B003", Outcome::Ok, env!("CARGO_PKG_VERSION"));
     says(&image(":0.0.1", 0), "B003", Outcome::Fail, "no pod of the operator is ready");
     says(&image(":0.0.1", 2), "B003", Outcome::Fail, "older than this plugin");
     says(&image(":v99.0.0", 2), "B003", Outcome::Warn, "newer than this plugin");

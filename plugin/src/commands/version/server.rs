@@ -1,4 +1,4 @@
-//! What runs in the cluster. The API server has to answer; our webhook may be absent, or not ours
+//! What runs in the cluster. The API server has to answer; our programs may be absent, or not ours
 //! to see, which is said instead.
 
 use std::io::{self, Write};
@@ -14,6 +14,8 @@ use crate::cli::Global;
 use crate::clients::{unanswered, why};
 use crate::exit::Failure;
 use crate::runtime::Runtime;
+use crate::snapshot::ask::Asker;
+use crate::snapshot::places::Places;
 use crate::ui::Ui;
 
 /// The versions of Kubernetes that this release is tested with.
@@ -29,13 +31,26 @@ pub(super) struct Server {
     /// Whether this release is tested with it.
     supported: bool,
     /// The webhook.
-    webhook: Webhook,
+    webhook: Program,
+    /// The operator.
+    operator: Program,
+    /// Which of them are of another version than this program, as far as the tags of their images say.
+    skew: Vec<Skew>,
 }
 
-/// The webhook in the cluster.
+/// A program of another version than this one.
+#[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
+struct Skew {
+    /// `webhook` or `operator`.
+    program: &'static str,
+    /// The tag of its image.
+    version: String,
+}
+
+/// One of our programs in the cluster.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", tag = "state")]
-enum Webhook {
+enum Program {
     /// It is there.
     Installed {
         /// Its image, with tag or digest.
@@ -70,29 +85,55 @@ pub(super) fn ask(global: &Global, namespace: &str, ui: &mut Ui) -> Result<Serve
             .map_err(|error| unanswered(&format!("ask {server} for its version"), &error))?;
         // Some providers write 1.33+.
         let minor = version.minor.trim_end_matches('+').parse().ok();
+        let places = Places::of(&Asker::new(client.clone()), namespace).await;
+        let (webhook, operator) = futures::join!(
+            program(client.clone(), &places.webhook, names::webhook::NAME),
+            program(client, &places.operator, names::operator::NAME),
+        );
         Ok(Server {
             kubernetes: version.git_version,
             supported: minor.is_some_and(|minor| SUPPORTED.contains(&minor)),
-            webhook: webhook(client, namespace).await,
+            skew: skew([("webhook", &webhook), ("operator", &operator)]),
+            webhook,
+            operator,
         })
     })
 }
 
-async fn webhook(client: kube::Client, namespace: &str) -> Webhook {
+/// Those of another version. A digest says none, and the tag of an image that was built elsewhere may be any word.
+fn skew(programs: [(&'static str, &Program); 2]) -> Vec<Skew> {
+    let of = |(program, installed): (&'static str, &Program)| {
+        let Program::Installed { image, .. } = installed else { return None };
+        let name = image.split_once('@').map_or(image.as_str(), |(name, _)| name);
+        let tag = name.rsplit('/').next()?.split_once(':')?.1;
+        let tag = tag.strip_prefix('v').unwrap_or(tag);
+        let is_other = numbers(tag).is_some() && tag != env!("CARGO_PKG_VERSION");
+        is_other.then(|| Skew { program, version: tag.to_owned() })
+    };
+    programs.into_iter().filter_map(of).collect()
+}
+
+/// The first three numbers of a version; nothing where it is none.
+fn numbers(version: &str) -> Option<[u32; 3]> {
+    let mut parts = version.split(['.', '-', '+']).map(|part| part.parse().ok());
+    Some([parts.next()??, parts.next()??, parts.next()??])
+}
+
+async fn program(client: kube::Client, namespace: &str, name: &str) -> Program {
     let deployments: Api<Deployment> = Api::namespaced(client, namespace);
-    match deployments.get_opt(names::webhook::NAME).await {
-        Ok(None) => Webhook::Absent { namespace: namespace.to_owned() },
+    match deployments.get_opt(name).await {
+        Ok(None) => Program::Absent { namespace: namespace.to_owned() },
         Ok(Some(deployment)) => {
             let spec = deployment.spec.unwrap_or_default();
             let pod = spec.template.spec.unwrap_or_default();
             let image = pod.containers.into_iter().next().and_then(|container| container.image);
-            Webhook::Installed {
+            Program::Installed {
                 image: image.unwrap_or_default(),
                 ready: deployment.status.and_then(|status| status.ready_replicas).unwrap_or(0),
                 wanted: spec.replicas.unwrap_or(1),
             }
         }
-        Err(error) => Webhook::Unknown { reason: why(&error) },
+        Err(error) => Program::Unknown { reason: why(&error) },
     }
 }
 
@@ -101,14 +142,54 @@ impl Server {
         let (oldest, newest) = (SUPPORTED.start(), SUPPORTED.end());
         let supported = if self.supported { "supported" } else { "not supported" };
         writeln!(out, "kubernetes  {} ({supported}: 1.{oldest} - 1.{newest})", self.kubernetes)?;
-        match &self.webhook {
-            Webhook::Installed { image, ready, wanted } => {
-                writeln!(out, "webhook     {image} ({ready} of {wanted} ready)")
+        self.webhook.write("webhook", out)?;
+        self.operator.write("operator", out)?;
+        self.skew.iter().try_for_each(|one| one.write(out))
+    }
+}
+
+impl Program {
+    fn write(&self, name: &str, out: &mut dyn Write) -> io::Result<()> {
+        match self {
+            Self::Installed { image, ready, wanted } => {
+                writeln!(out, "{name:<10}  {image} ({ready} of {wanted} ready)")
             }
-            Webhook::Absent { namespace } => {
-                writeln!(out, "webhook     not installed in the namespace {namespace}")
+            Self::Absent { namespace } => {
+                writeln!(out, "{name:<10}  not installed in the namespace {namespace}")
             }
-            Webhook::Unknown { reason } => writeln!(out, "webhook     unknown: {reason}"),
+            Self::Unknown { reason } => writeln!(out, "{name:<10}  unknown: {reason}"),
+        }
+    }
+}
+
+impl Skew {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Self { program, version } = self;
+        let own = env!("CARGO_PKG_VERSION");
+        writeln!(out, "skew        the {program} is of {version}, this program of {own}:")?;
+        match numbers(version) > numbers(own) {
+            true => writeln!(out, "            take the plugin of its release"),
+            false => writeln!(out, "            kubectl opensdn install brings it to {own}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_of_another_version_is_named_and_one_without_a_version_is_not() {
+        let of = |image: &str| Program::Installed { image: image.to_owned(), ready: 1, wanted: 1 };
+        let own = of(concat!("registry:5000/opensdn-webhook:", env!("CARGO_PKG_VERSION")));
+        let other = of("registry:5000/opensdn-operator:9.8.7@sha256:00");
+        let found = skew([("webhook", &own), ("operator", &other)]);
+        assert_eq!(found, [Skew { program: "operator", version: "9.8.7".to_owned() }]);
+        let mut out = Vec::new();
+        found[0].write(&mut out).unwrap();
+        assert!(String::from_utf8(out).unwrap().contains("take the plugin of its release"));
+        for image in ["registry:5000/opensdn-operator", "o@sha256:00", "o:latest", "o:main"] {
+            assert_eq!(skew([("webhook", &own), ("operator", &of(image))]), [], "{image}");
         }
     }
 }
