@@ -469,11 +469,7 @@ pub(crate) async fn refuse(requests: &Requests, survey: &Survey) -> Result<(), F
     if causes.is_empty() {
         return Ok(());
     }
-    let number = causes.len();
-    causes.truncate(SHOWN);
-    if number > SHOWN {
-        causes.push(format!("and {} more", number - SHOWN));
-    }
+    let causes = shortened(causes);
     let mut hints = Vec::new();
     if foreign {
         hints.push("to take the objects over: --adopt".to_owned());
@@ -502,6 +498,16 @@ pub(crate) async fn refuse(requests: &Requests, survey: &Survey) -> Result<(), F
     let mut failure = Failure::new(Exit::Refused, code, message, hints.join("; "));
     failure.causes = causes;
     Err(failure)
+}
+
+/// No more than can be read.
+fn shortened(mut causes: Vec<String>) -> Vec<String> {
+    let number = causes.len();
+    causes.truncate(SHOWN);
+    if number > SHOWN {
+        causes.push(format!("and {} more", number - SHOWN));
+    }
+    causes
 }
 
 impl Installation {

@@ -126,7 +126,7 @@ impl<'a> Said<'a> {
         if state == Word::Active && others.is_some() {
             state = Word::Initializing;
         }
-        let message = message(self.message, state, &pods, others, heard);
+        let message = message(self.message, state, &pods, others);
         let created = workload.map(|one| text(one, "/metadata/creationTimestamp").to_owned());
         let has_pods = counts.ready.is_some_and(|ready| ready > 0);
         let (daemons, xmpp, bgp) = (
@@ -142,6 +142,7 @@ impl<'a> Said<'a> {
             state,
             pods_ready: counts,
             daemons,
+            not_asked: heard.and_then(introspect::not_asked),
             xmpp,
             bgp,
             versions: self.versions,
@@ -192,19 +193,11 @@ impl<'a> Said<'a> {
 }
 
 /// What there is to say of a service: of a pod that makes it what it is, of daemons, or what its own status says.
-fn message(
-    own: String,
-    state: Word,
-    pods: &[PodStatus],
-    others: Option<String>,
-    heard: Option<&IntrospectStatus>,
-) -> String {
-    let message = match pods.iter().find(|pod| pod.state == state && !pod.message.is_empty()) {
+fn message(own: String, state: Word, pods: &[PodStatus], others: Option<String>) -> String {
+    match pods.iter().find(|pod| pod.state == state && !pod.message.is_empty()) {
         Some(pod) if own.is_empty() => format!("pod {}: {}", pod.name, pod.message),
         _ => others.filter(|_| state == Word::Initializing).unwrap_or(own),
-    };
-    let not_asked = heard.and_then(introspect::not_asked);
-    not_asked.filter(|_| message.is_empty()).unwrap_or(message)
+    }
 }
 
 /// The services of a Manager: those that its spec has, and those that its status knows besides.

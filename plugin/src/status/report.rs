@@ -293,6 +293,9 @@ pub(crate) struct ComponentStatus {
     /// Daemons that work, by their own words, of those that run; where the operator has asked them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) daemons: Option<Counts>,
+    /// How many daemons cannot be asked whether they work, and why the first cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) not_asked: Option<String>,
     /// Of Vrouter: agents that have a session with a control node, of all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) xmpp: Option<Counts>,

@@ -148,7 +148,8 @@ impl StatusReport {
 pub(super) fn note(one: &ComponentStatus) -> String {
     let blocked = one.blocked_by.join(", ");
     match one.state {
-        Word::Active | Word::Backup | Word::Unknown => String::new(),
+        Word::Active => one.not_asked.clone().unwrap_or_default(),
+        Word::Backup | Word::Unknown => String::new(),
         _ if one.is_cause => format!("<- cause: {}", causes::why(one)),
         _ if blocked.is_empty() => causes::why(one),
         _ if one.is_block_certain => format!("blocked by {blocked}"),
