@@ -95,3 +95,31 @@ fn keys_and_bundles_are_no_certificates_of_anything() {
     one["data"]["ca-bundle.crt"] = json!(BASE64_STANDARD.encode(ca.certificate()));
     assert_eq!(states(vec![one], ca.certificate()).len(), 1);
 }
+
+#[test]
+fn what_does_not_fit_into_80_columns_is_below() {
+    let of = |issuer: &str| CertificatesReport {
+        certificates: vec![CertificateStatus {
+            state: State::Ok,
+            namespace: "tf".to_owned(),
+            secret: "configdb1-secret-certificates".to_owned(),
+            key: "server-10.0.0.1.crt".to_owned(),
+            used_by: "Cassandra configdb1".to_owned(),
+            subject: "10.0.0.1".to_owned(),
+            issuer: issuer.to_owned(),
+            not_after: Some(NOW),
+            days: Some(200),
+        }],
+        ..CertificatesReport::default()
+    };
+    let text = |issuer: &str, width| {
+        let mut out = Vec::new();
+        let layout = crate::ui::Layout { width, unicode: false };
+        of(issuer).write(layout, &mut out).unwrap();
+        anstream::adapter::strip_str(&String::from_utf8(out).unwrap()).to_string()
+    };
+    let narrow = text("contrail-signer of a cluster with a long name", 80);
+    assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+    assert!(narrow.contains("issuer contrail-signer"), "{narrow}");
+    assert_eq!(text("ca", 140).lines().count(), 2);
+}

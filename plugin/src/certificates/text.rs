@@ -5,13 +5,17 @@ use std::io::{self, Write};
 use opensdn_validate::report::one_line;
 
 use super::{CertificateStatus, CertificatesReport, State};
-use crate::ui::style;
+use crate::ui::{Layout, style, wrap};
 
+/// So many columns are beside each other where not all fit.
+const BESIDE: usize = 4;
+/// Where the others begin, below.
+const INDENT: usize = 12;
 const HEAD: [&str; 6] = ["STATE", "DAYS", "SECRET", "KEY", "USED BY", "ISSUER"];
 
 impl CertificatesReport {
     /// Writes it.
-    pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn write(&self, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
         if self.certificates.is_empty() {
             let what = if self.not_read.is_empty() {
                 "there are no certificates of OpenSDN in this cluster"
@@ -28,9 +32,15 @@ impl CertificatesReport {
                 longest.max(HEAD.get(column).map_or(0, |head| head.len()))
             })
             .collect();
-        line(&HEAD.map(str::to_owned), &widths, None, out)?;
+        let total = widths.iter().sum::<usize>() + 2 * (widths.len() - 1);
+        // What does not fit beside is below: who issued it is as long as people make it.
+        let beside = if total <= layout.width { HEAD.len() } else { BESIDE };
+        line(&HEAD.map(str::to_owned), &widths, (beside, None), out)?;
         for (row, one) in rows.iter().zip(&self.certificates) {
-            line(row, &widths, Some(one.state), out)?;
+            line(row, &widths, (beside, Some(one.state)), out)?;
+            if beside == BESIDE {
+                below(row, layout, out)?;
+            }
         }
         Ok(())
     }
@@ -47,14 +57,27 @@ fn cells(one: &CertificateStatus) -> [String; 6] {
     ]
 }
 
+/// Used by what, and issued by whom.
+fn below(cells: &[String; 6], layout: Layout, out: &mut dyn Write) -> io::Result<()> {
+    let [.., used_by, issuer] = cells;
+    for (what, text) in [("used by", used_by), ("issuer", issuer)] {
+        if !text.is_empty() {
+            for line in wrap(&format!("{what} {text}"), layout.width.saturating_sub(INDENT)) {
+                writeln!(out, "{:INDENT$}{line}", "")?;
+            }
+        }
+    }
+    Ok(())
+}
+
 fn line(
     cells: &[String; 6],
     widths: &[usize],
-    state: Option<State>,
+    (beside, state): (usize, Option<State>),
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let mut text = String::new();
-    for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
+    for (column, (cell, width)) in cells.iter().zip(widths).take(beside).enumerate() {
         let filled = format!("{cell:width$}  ");
         match state.map(style_of).filter(|_| column == 0) {
             Some(style) => text.push_str(&format!("{style}{filled}{style:#}")),

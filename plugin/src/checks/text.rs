@@ -102,7 +102,8 @@ impl Checked {
             Outcome::Ok => &self.message,
             _ => self.title,
         };
-        lines(text, layout, out)?;
+        let lead = "  FAIL  ".len() + self.id.len() + 2;
+        lines(text, Layout { width: layout.width.saturating_sub(lead - INDENT), ..layout }, out)?;
         if self.result == Outcome::Ok {
             return Ok(());
         }

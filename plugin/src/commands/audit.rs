@@ -31,10 +31,11 @@ Examples:
   # What would be refused if this policy were enforced now; it need not be in the cluster
   kubectl opensdn audit --what-if plaintext.yaml
 
-Without -n all namespaces are meant, whatever the context says. The webhook audits an hour after the
-last time, and a minute after its policies have changed.
+Without -n all namespaces are meant, whatever the context says. The webhook audits an hour after
+the last time, and a minute after its policies have changed.
 
-Exit codes: 0 nothing found, 1 findings as bad as --fail-on or worse, 3 there is no audit to be read.";
+Exit codes: 0 nothing found, 1 findings as bad as --fail-on or worse, 3 there is no audit to be
+read.";
 
 /// Arguments of `audit`.
 #[derive(Debug, Args)]

@@ -27,10 +27,12 @@ Examples:
   # A new CA, and after it all certificates
   kubectl opensdn certs renew opensdn-ca
 
-The operator issues them by itself at two thirds of a year; this asks it to do so now, by an annotation of
-the Secret. It goes from one address to the next when all pods are ready and three minutes have passed.
+The operator issues them by itself at two thirds of a year; this asks it to do so now, by an
+annotation of the Secret. It goes from one address to the next when all pods are ready and three
+minutes have passed.
 
-Exit codes: 0 asked for, 2 there is none of that name, 3 the cluster cannot be asked, 5 not confirmed.";
+Exit codes: 0 asked for, 2 there is none of that name, 3 the cluster cannot be asked, 5 not
+confirmed.";
 
 const GROUP_EXAMPLES: &str = "\
 Examples:
@@ -49,8 +51,8 @@ Examples:
   kubectl opensdn certs status -o json | jq '.certificates[] | select(.days < 60)'
 
 States: ok; late, with less than 60 days, though the operator renews at two thirds of a year;
-urgent, with less than 14; expired; untrusted, where none of the CAs issued it that the pods of its
-namespace trust; unreadable.
+urgent, with less than 14; expired; untrusted, where none of the CAs issued it that the pods of
+its namespace trust; unreadable.
 
 It reads the Secrets that the operator has made and that of the webhook's CA; keys are not kept.
 The operator renews certificates by itself. To have it done now: kubectl opensdn certs renew
@@ -117,7 +119,8 @@ impl Certs {
         };
         let runtime = Runtime::start(global)?;
         let report = runtime.block_on(status.ask(global))?;
-        ui.answer(&report, |out| report.write(out))?;
+        let layout = ui.layout();
+        ui.answer(&report, |out| report.write(layout, out))?;
         for unread in &report.not_read {
             ui.warn(&format!("not read: {}: {}", unread.what, unread.why));
         }

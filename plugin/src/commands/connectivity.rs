@@ -38,13 +38,14 @@ Examples:
   # From each of eight nodes to the next
   kubectl opensdn connectivity perf --nodes 8 -o json
 
-A namespace opensdn-probe-... is made with pods on these nodes, and removed whatever happens. One way is measured after
-the other: a byte of TCP there and back, up to a thousand times, and then what arrives while as much is sent as
-gets through. It takes bandwidth from others for that time, and a processor of each of both nodes. The same is
-measured on the network of the nodes, at a port that is free: where a firewall keeps it apart, that is said.
+A namespace opensdn-probe-... is made with pods on these nodes, and removed whatever happens.
+One way is measured after the other: a byte of TCP there and back, up to a thousand times, and
+then what arrives while as much is sent as gets through. It takes bandwidth from others for that
+time, and a processor of each of both nodes. The same is measured on the network of the nodes,
+at a port that is free: where a firewall keeps it apart, that is said.
 
-Exit codes: 0 all is measured, 1 something is not, 3 the cluster cannot be asked, 130 or 143 interrupted: what was
-made is removed.";
+Exit codes: 0 all is measured, 1 something is not, 3 the cluster cannot be asked, 130 or 143
+interrupted: what was made is removed.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -63,10 +64,10 @@ Examples:
   # Where nodes cannot pull the operator's image of this release
   kubectl opensdn connectivity test --probe-image registry.example/opensdn-operator:0.1.0
 
-A namespace opensdn-probe-... is made with three pods on each node, at most --nodes of them, and a Service: pods that
-listen, pods that ask them, and pods on the network of the node, which show whether it is the network of
-pods that is missing. It is removed whatever happens. Pods of others are not asked and not disturbed.
-Addresses of IPv4 alone are tried.
+A namespace opensdn-probe-... is made with three pods on each node, at most --nodes of them, and
+a Service: pods that listen, pods that ask them, and pods on the network of the node, which show
+whether it is the network of pods that is missing. It is removed whatever happens. Pods of
+others are not asked and not disturbed. Addresses of IPv4 alone are tried.
 
 Exit codes: 0 no test fails, 1 one does (as --fail-on says), 3 the cluster cannot be asked, or no
 test had an answer (all are uncertain),

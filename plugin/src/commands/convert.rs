@@ -21,7 +21,8 @@ Examples:
   kubectl get managers.contrail.juniper.net -A -o yaml | kubectl opensdn convert -f - |
     kubectl opensdn validate -
 
-Exit codes: 0 converted, 1 converted, and something in it is not as its schema has it, 2 unreadable input.";
+Exit codes: 0 converted, 1 converted, and something in it is not as its schema has it, 2
+unreadable input.";
 
 /// Arguments of `convert`.
 #[derive(Debug, Args)]

@@ -29,9 +29,10 @@ Examples:
   # The last lines of the operator
   kubectl opensdn logs operator --tail 50
 
-Each line is preceded by its node and its container; lines are in the order of their times. It needs the
-right to list pods and to get their logs; what may not be read is named. Lines without a level, as of a
-stack, belong to the one before. Files that daemons write on their nodes are not among these logs.
+Each line is preceded by its node and its container; lines are in the order of their times. It
+needs the right to list pods and to get their logs; what may not be read is named. Lines without
+a level, as of a stack, belong to the one before. Files that daemons write on their nodes are
+not among these logs.
 
 Exit codes: 0 all was read, 1 some could not be read, 3 nothing could be.";
 

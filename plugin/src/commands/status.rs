@@ -38,8 +38,9 @@ Examples:
   kubectl opensdn status --node w7 --legacy
 
 Without -n all namespaces are meant, whatever the context says. It needs the right to list
-Managers, pods, StatefulSets, DaemonSets, nodes, AdmissionPolicies and Secrets; what may not be read is
-shown as ?. It makes nothing but with --connectivity, which needs the rights of connectivity test.
+Managers, pods, StatefulSets, DaemonSets, nodes, AdmissionPolicies and Secrets; what may not be
+read is shown as ?. It makes nothing but with --connectivity, which needs the rights of
+connectivity test.
 
 Exit codes: 0 active, 1 degraded or not installed, 3 it cannot be said.";
 

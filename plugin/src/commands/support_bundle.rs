@@ -84,11 +84,7 @@ impl SupportBundleCommand {
         }))?;
         let lists = plan::lists(&namespaces);
         if self.dry_run {
-            let planned = lists.iter().map(|task| task.path.clone());
-            let logs = Some(format!("logs of every container of these pods{}", self.of_nodes()));
-            let logs = logs.filter(|_| !self.quick);
-            let planned = planned.chain(logs).collect();
-            let report = SupportBundle { archive: None, files: vec![], failed: vec![], planned };
+            let report = self.planned(&lists);
             ui.answer(&report, |out| {
                 report.planned.iter().try_for_each(|path| writeln!(out, "{path}"))
             })?;
@@ -136,6 +132,14 @@ impl SupportBundleCommand {
 type Answered = (String, Result<Option<Vec<u8>>, String>);
 
 impl SupportBundleCommand {
+    /// What would be asked for.
+    fn planned(&self, lists: &[Task]) -> SupportBundle {
+        let planned = lists.iter().map(|task| task.path.clone());
+        let logs = format!("logs of every container of these pods{}", self.of_nodes());
+        let planned = planned.chain(Some(logs).filter(|_| !self.quick)).collect();
+        SupportBundle { archive: None, files: vec![], failed: vec![], planned }
+    }
+
     /// The nodes that are meant, where not all are.
     fn of_nodes(&self) -> String {
         if self.node.is_empty() { String::new() } else { format!(" on {}", self.node.join(" ")) }

@@ -23,7 +23,7 @@ use crate::install::target::Target;
 use crate::install::waiting::Deadline;
 use crate::output::{Answer, Output};
 use crate::runtime::Runtime;
-use crate::ui::Ui;
+use crate::ui::{Ui, wrap};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -214,7 +214,12 @@ fn show(target: &Target, removal: &Removal, data: Data, ui: &mut Ui) {
     }
     let kinds: Vec<String> =
         kinds.into_iter().map(|(kind, number)| format!("{number} {kind}")).collect();
-    ui.note(&format!("  removes  {} objects: {}", removal.removed().len(), kinds.join(", ")));
+    let text = format!("{} objects: {}", removal.removed().len(), kinds.join(", "));
+    let mut lead = "  removes  ".to_owned();
+    for line in wrap(&text, ui.layout().width.saturating_sub(lead.len())) {
+        ui.note(&format!("{lead}{line}"));
+        lead = " ".repeat(lead.len());
+    }
     if data == Data::Keep {
         let definitions =
             removal.kept.iter().filter(|(key, _)| key.kind == "CustomResourceDefinition").count();

@@ -32,6 +32,17 @@ fn help_of_every_command_fits_100_columns_and_has_examples() {
     let mut command = command();
     command.build();
     each(&command, "kubectl opensdn", &mut |words, command| {
+        let after = [command.get_after_help(), command.get_after_long_help()];
+        for line in after
+            .into_iter()
+            .flatten()
+            .flat_map(|text| text.to_string().lines().map(str::to_owned).collect::<Vec<_>>())
+        {
+            assert!(
+                line.chars().count() <= 100,
+                "{words}: its end would be a line of its own: {line}"
+            );
+        }
         let mut command = command.clone().color(clap::ColorChoice::Never);
         for help in [command.render_help(), command.render_long_help()] {
             let help = help.to_string();

@@ -540,6 +540,16 @@ fn depth_shows_pods_and_their_containers() {
 }
 
 #[test]
+fn a_long_name_of_a_pod_does_not_widen_the_table() {
+    let mut report = said(&world(vec![up("Redis")]));
+    let name = "redis1-redis-statefulset-of-a-manager-with-a-long-name-0";
+    report.components[0].pods[0].name = name.to_owned();
+    let text = text(&report, 3, false);
+    assert!(text.contains(&format!("  {name}\n")), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
 fn of_one_kind_or_one_node_only_that_is_judged() {
     let all = vec![up("Redis"), bad("Cassandra", "NoNodes", "no node", vec![])];
     let mut report = said(&world(all));

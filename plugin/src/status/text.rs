@@ -219,6 +219,11 @@ fn heads(detail: Detail) -> Vec<&'static str> {
     narrow.into_iter().chain(wide.into_iter().filter(|_| detail.wide)).collect()
 }
 
+/// Names have so much room, whatever is beside them.
+const LEAST_NAME: usize = 20;
+/// What ends the first line.
+const NOTE: &str = "  NOTE";
+
 fn table(
     heads: &[&str],
     rows: &[Row],
@@ -230,16 +235,28 @@ fn table(
         let cells = rows.iter().filter_map(|row| row.cells.get(column));
         cells.map(|cell| cell.chars().count()).max().unwrap_or_default().max(head.len())
     };
-    let widths: Vec<usize> =
+    let mut widths: Vec<usize> =
         heads.iter().enumerate().map(|(column, head)| width(column, head)).collect();
+    let others = widths.iter().skip(1).map(|width| width + 2).sum::<usize>();
+    if let Some(first) = widths.first_mut().filter(|_| !detail.wide) {
+        *first = (*first).min(layout.width.saturating_sub(others + NOTE.len()).max(LEAST_NAME));
+    }
     let line = |cells: &[String]| {
         let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
         padded.collect::<Vec<_>>().join("  ")
     };
     let heads: Vec<String> = heads.iter().map(|head| (*head).to_owned()).collect();
-    writeln!(out, "{}  NOTE", line(&heads))?;
+    writeln!(out, "{}{NOTE}", line(&heads))?;
     for row in rows {
-        let plain = line(&row.cells);
+        let mut cells = row.cells.clone();
+        // A name that is too long has its line for itself.
+        if let (Some(name), Some(width)) = (cells.first_mut(), widths.first())
+            && name.chars().count() > *width
+        {
+            writeln!(out, "{name}")?;
+            name.clear();
+        }
+        let plain = line(&cells);
         let used = plain.chars().count() + 2;
         let text = colored(&plain, row);
         let room = layout.width.saturating_sub(used);

@@ -30,12 +30,12 @@ Examples:
   # Onto a node that has no registry at all
   sudo ctr -n k8s.io images import opensdn.tar
 
-The file is an OCI image layout. A run that was interrupted leaves FILE.part; the same command continues there.
-Logins are those of docker login (~/.docker/config.json or $DOCKER_CONFIG/config.json); programs
-that keep logins (credsStore, credHelpers) are not run.
+The file is an OCI image layout. A run that was interrupted leaves FILE.part; the same command
+continues there. Logins are those of docker login (~/.docker/config.json or
+$DOCKER_CONFIG/config.json); programs that keep logins (credsStore, credHelpers) are not run.
 
-Exit codes: 0 done, 2 a name or the file cannot be used, 3 a registry does not answer, refuses, or sends
-something else than it said, 5 the file exists.";
+Exit codes: 0 done, 2 a name or the file cannot be used, 3 a registry does not answer, refuses,
+or sends something else than it said, 5 the file exists.";
 
 const LOAD_EXAMPLES: &str = "\
 Examples:
@@ -45,8 +45,9 @@ Examples:
   # How they will be called there
   kubectl opensdn images load opensdn.tar --to registry.local:5000/opensdn --dry-run
 
-All of the file is compared with its digests before anything is sent. What the registry has is not sent again.
-Each image keeps the last part of its name and its tag, as `registry` of the values wants it.
+All of the file is compared with its digests before anything is sent. What the registry has is
+not sent again. Each image keeps the last part of its name and its tag, as `registry` of the
+values wants it.
 
 Exit codes: 0 done, 2 the file is broken, 3 the registry does not answer or refuses.";
 
@@ -60,11 +61,11 @@ Examples:
   kubectl opensdn images mirror --set registry=registry.example.com/opensdn \\
     --to registry.local:5000/opensdn --platform linux/amd64
 
-What the registry has is not sent again, so that a run that was interrupted continues. Each image keeps the
-last part of its name and its tag; a Manager must name it as it is called there.
+What the registry has is not sent again, so that a run that was interrupted continues. Each
+image keeps the last part of its name and its tag; a Manager must name it as it is called there.
 
-Exit codes: 0 done, 2 a name cannot be used, 3 a registry does not answer, refuses, or sends something else
-than it said.";
+Exit codes: 0 done, 2 a name cannot be used, 3 a registry does not answer, refuses, or sends
+something else than it said.";
 
 /// How registries are reached.
 #[derive(Clone, Debug, Args)]

@@ -30,14 +30,15 @@ Examples:
   # A plan that was made and reviewed before; refused if the cloud has changed since
   kubectl opensdn nested apply -f nested-cluster.yaml --plan plan.json
 
-All link-local services of a cloud are one list, which the Config API replaces as a whole. Writers of
-ours wait for each other; what another program overwrites meanwhile is noticed and written again. The
-list as it was before is saved first. The same command continues one that was interrupted, and writes
-nothing where all is in place. Close pages of the web interface that show link-local services: they
-write what they had loaded.
+All link-local services of a cloud are one list, which the Config API replaces as a whole.
+Writers of ours wait for each other; what another program overwrites meanwhile is noticed and
+written again. The list as it was before is saved first. The same command continues one that was
+interrupted, and writes nothing where all is in place. Close pages of the web interface that
+show link-local services: they write what they had loaded.
 
-Exit codes: 0 all is in place, 1 errors forbid it, 2 the arguments or a file, 3 the cluster or the
-Config API cannot be asked or does not keep what is written, 5 not confirmed, or the cloud has changed.";
+Exit codes: 0 all is in place, 1 errors forbid it, 2 the arguments or a file, 3 the cluster or
+the Config API cannot be asked or does not keep what is written, 5 not confirmed, or the cloud
+has changed.";
 
 /// Arguments of `nested apply`.
 #[derive(Debug, Args)]

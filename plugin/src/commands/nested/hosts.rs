@@ -34,12 +34,13 @@ Examples:
   scp node1:/etc/hosts hosts.node1
   kubectl opensdn nested hosts --merge hosts.node1
 
-kube-manager looks up the full name of its own node at its start, and ends where that is not found; other
-names it does not need. Pods take /etc/hosts of their node when they start: after a change,
-kubectl -n kube-system rollout restart deployment opensdn-kube-manager. Where DNS has the nodes' names,
-nothing of this is needed.
+kube-manager looks up the full name of its own node at its start, and ends where that is not
+found; other names it does not need. Pods take /etc/hosts of their node when they start: after a
+change, kubectl -n kube-system rollout restart deployment opensdn-kube-manager. Where DNS has
+the nodes' names, nothing of this is needed.
 
-Exit codes: 0 done, or nothing to change, 2 the arguments or the file, 3 the cluster cannot be asked.";
+Exit codes: 0 done, or nothing to change, 2 the arguments or the file, 3 the cluster cannot be
+asked.";
 
 /// Arguments of `nested hosts`.
 #[derive(Debug, Args)]

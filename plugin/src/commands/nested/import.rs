@@ -25,8 +25,9 @@ Examples:
   kubectl opensdn nested import common.env --connectivity link-local \\
     --node-address 192.168.1.100=10.10.10.1 > nested-cluster.yaml
 
-The file is read and never run: what a shell would compute is an error. Only the NestedCluster is on standard
-output; on standard error is what has no place in it, and the next commands. Passwords are not taken over.
+The file is read and never run: what a shell would compute is an error. Only the NestedCluster
+is on standard output; on standard error is what has no place in it, and the next commands.
+Passwords are not taken over.
 
 Exit codes: 0 printed, 2 the arguments or the file.";
 

@@ -38,14 +38,15 @@ Examples:
 
   # Docker has one file for all: what is in it already stays
   scp node1:/etc/docker/daemon.json .
-  kubectl opensdn nested insecure-registry --registry ci-repo.example.net:5010 --existing daemon.json
+  kubectl opensdn nested insecure-registry --registry ci-repo.example.net:5010 \\
+    --existing daemon.json
 
-The runtimes are what the nodes say of themselves. Nothing is written: put the files there by what
-manages your nodes, one node after the other, before the workloads are applied. A certificate of an
-authority that nodes know is better than either.
+The runtimes are what the nodes say of themselves. Nothing is written: put the files there by
+what manages your nodes, one node after the other, before the workloads are applied. A
+certificate of an authority that nodes know is better than either.
 
-Exit codes: 0 printed, 1 a node has a runtime that is not known here, 2 the arguments or the file,
-3 the cluster cannot be asked.";
+Exit codes: 0 printed, 1 a node has a runtime that is not known here, 2 the arguments or the
+file, 3 the cluster cannot be asked.";
 
 /// Arguments of `nested insecure-registry`.
 #[derive(Debug, Args)]

@@ -38,11 +38,12 @@ Examples:
   kubectl -n kube-system create secret generic keystone --from-file=password=/dev/stdin
 
 Only the objects are on standard output. What has to be there before, and what they open, is on
-standard error. Apply them when nested apply has written its part into the cloud: kube-manager needs it
-at its start.
+standard error. Apply them when nested apply has written its part into the cloud: kube-manager
+needs it at its start.
 
-No cluster is asked. With --plan all of the cluster comes from the plan but its networks, --pod-subnets,
---service-subnets and --fabric-subnets; a NestedCluster or flags besides must say the same.
+No cluster is asked. With --plan all of the cluster comes from the plan but its networks,
+--pod-subnets, --service-subnets and --fabric-subnets; a NestedCluster or flags besides must say
+the same.
 
 Exit codes: 0 printed, 2 the arguments, the file or the plan.";
 

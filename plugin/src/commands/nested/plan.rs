@@ -33,12 +33,12 @@ Examples:
   kubectl opensdn nested plan -f nested-cluster.yaml --out plan.json
   kubectl opensdn nested apply -f nested-cluster.yaml --plan plan.json
 
-The kubeconfig is that of the nested cluster; from it come the nodes and the uid by which its record in
-the cloud is known. Nothing is written.
+The kubeconfig is that of the nested cluster; from it come the nodes and the uid by which its
+record in the cloud is known. Nothing is written.
 
 Login: by OpenStack's variables OS_AUTH_URL, OS_USERNAME, OS_PASSWORD, OS_PROJECT_NAME,
-OS_USER_DOMAIN_NAME and OS_PROJECT_DOMAIN_NAME, as an openrc file sets them. Without OS_AUTH_URL no
-token is sent, as is right where the Config API runs with aaa_mode no-auth.
+OS_USER_DOMAIN_NAME and OS_PROJECT_DOMAIN_NAME, as an openrc file sets them. Without OS_AUTH_URL
+no token is sent, as is right where the Config API runs with aaa_mode no-auth.
 
 Exit codes: 0 it can be applied, 1 it cannot, as the errors say, 2 the arguments or the file,
 3 the cluster or the Config API cannot be asked.";

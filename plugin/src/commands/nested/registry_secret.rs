@@ -44,12 +44,13 @@ Examples:
   kubectl opensdn nested registry-secret opensdn-registry --registry hub.example.com \\
     --username alice --password-file password.txt --show-secret | kubeseal > sealed.yaml
 
-The password is never an argument: it is in the file, or in the variable OPENSDN_REGISTRY_PASSWORD. It is
-shown nowhere, --show-secret excepted. The Secret has to be in the namespace of the pods: -n, kube-system
-unless given. The key of the login is the registry's host; a path behind it is left out.
+The password is never an argument: it is in the file, or in the variable
+OPENSDN_REGISTRY_PASSWORD. It is shown nowhere, --show-secret excepted. The Secret has to be in
+the namespace of the pods: -n, kube-system unless given. The key of the login is the registry's
+host; a path behind it is left out.
 
-Exit codes: 0 done, or --check found no error, 1 it found one, 2 the arguments or a file, 3 the cluster
-cannot be asked or refuses, 5 not confirmed, or the Secret is another tool's.";
+Exit codes: 0 done, or --check found no error, 1 it found one, 2 the arguments or a file, 3 the
+cluster cannot be asked or refuses, 5 not confirmed, or the Secret is another tool's.";
 
 /// Arguments of `nested registry-secret`.
 #[derive(Debug, Args)]

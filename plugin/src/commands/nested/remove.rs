@@ -36,14 +36,16 @@ Examples:
   # Of a cluster that is gone, by the uid that its namespace kube-system had
   kubectl opensdn nested remove --config-api https://192.168.1.100:8082 --cluster-id UID
 
-Stop the workloads before: first delete Services and pods, so that kube-manager removes what it has made
-for them, then kube-manager itself. With fabric SNAT it reaches the cloud by what is taken away here.
+Stop the workloads before: first delete Services and pods, so that kube-manager removes what it
+has made for them, then kube-manager itself. With fabric SNAT it reaches the cloud by what is
+taken away here.
 
-Only that goes which the record of the cluster in the cloud has: link-local services that were there
-before, or that another cluster uses, stay, and so does SNAT that was on before. What stays is listed.
+Only that goes which the record of the cluster in the cloud has: link-local services that were
+there before, or that another cluster uses, stay, and so does SNAT that was on before. What
+stays is listed.
 
-Exit codes: 0 it is gone, or there was nothing, 2 the arguments, 3 the cluster or the Config API cannot be
-asked, 5 not confirmed.";
+Exit codes: 0 it is gone, or there was nothing, 2 the arguments, 3 the cluster or the Config API
+cannot be asked, 5 not confirmed.";
 
 /// Arguments of `nested remove`.
 #[derive(Debug, Args)]

@@ -28,28 +28,30 @@ use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
 Examples:
-  # All of it: the cloud, services from each node, files, workloads, and pods that reach each other
+  # All of it: the cloud, services from each node, files, workloads, pods that reach each other
   kubectl opensdn nested verify -f nested-cluster.yaml
 
   # Without pods on the network of pods
   kubectl opensdn nested verify -f nested-cluster.yaml --no-pods
 
   # Where nodes cannot pull the operator's image of this release
-  kubectl opensdn nested verify -f nested-cluster.yaml --probe-image registry.example/opensdn-operator:0.1.0
+  kubectl opensdn nested verify -f nested-cluster.yaml \\
+    --probe-image registry.example/opensdn-operator:0.1.0
 
   # What is behind a code?
   kubectl opensdn explain OSDN3081
 
-The arguments are those of nested plan, so that the plan of this moment says what has to be there. A
-namespace opensdn-probe-... with pods on the network of each node is made, then with pods as any other
-on at most --pods nodes, and it is removed whatever happens. Nothing is written into the cloud, but for
-what kube-manager makes of these pods and takes away with them.
+The arguments are those of nested plan, so that the plan of this moment says what has to be
+there. A namespace opensdn-probe-... with pods on the network of each node is made, then with
+pods as any other on at most --pods nodes, and it is removed whatever happens. Nothing is
+written into the cloud, but for what kube-manager makes of these pods and takes away with them.
 
-Login: by OpenStack's variables OS_AUTH_URL, OS_USERNAME, OS_PASSWORD, ..., as for nested plan. It is not
-given to any pod.
+Login: by OpenStack's variables OS_AUTH_URL, OS_USERNAME, OS_PASSWORD, ..., as for nested plan.
+It is not given to any pod.
 
-Exit codes: 0 nothing fails, 1 something does (as --fail-on says), 2 the arguments or the file, 3 the
-cluster or the Config API cannot be asked, 130 or 143 interrupted: what was made is removed.";
+Exit codes: 0 nothing fails, 1 something does (as --fail-on says), 2 the arguments or the file,
+3 the cluster or the Config API cannot be asked, 130 or 143 interrupted: what was made is
+removed.";
 
 /// Arguments of `nested verify`.
 #[derive(Debug, Args)]

@@ -40,8 +40,9 @@ command attaches to an upgrade that is at work. A wave that is not well in time 
 images again.
 
 Exit codes: 0 all services have the new images, or with --no-wait it was asked for; 1 something
-refuses it, or it went back or stopped; 2 the arguments; 3 the cluster cannot be asked; 4 not over
-within --timeout; 5 not confirmed, or another plan than that of --plan; 130 or 143 detached, it continues.";
+refuses it, or it went back or stopped; 2 the arguments; 3 the cluster cannot be asked; 4 not
+over within --timeout; 5 not confirmed, or another plan than that of --plan; 130 or 143
+detached, it continues.";
 
 /// Arguments of `upgrade apply`.
 #[derive(Debug, Args)]

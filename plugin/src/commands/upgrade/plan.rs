@@ -25,8 +25,8 @@ Examples:
   # Is there anything to do, and may it begin?
   kubectl opensdn upgrade plan R25.1 -n tf -o json | jq '.upToDate, .mayBegin'
 
-Without -n the namespace is that of the context. It reads the Manager, the objects of its services
-and their pods, and writes nothing. Codes: kubectl opensdn explain OSDN5008
+Without -n the namespace is that of the context. It reads the Manager, the objects of its
+services and their pods, and writes nothing. Codes: kubectl opensdn explain OSDN5008
 
 Exit codes: 0 it may begin, or all services have these images already; 1 something refuses it;
 2 the arguments, or there is no such Manager; 3 the cluster cannot be asked.";

@@ -33,9 +33,9 @@ Examples:
   # The report, for who has to keep it
   kubectl opensdn upgrade status to-r25-1 -n tf -o json > report.json
 
-Exit codes: 0 it is at work, or has succeeded; 1 it went back, has stopped or was refused; 2 there
-is no such upgrade; 3 the cluster cannot be asked; 4 not over within --timeout; 130 or 143 detached, it
-continues.";
+Exit codes: 0 it is at work, or has succeeded; 1 it went back, has stopped or was refused; 2
+there is no such upgrade; 3 the cluster cannot be asked; 4 not over within --timeout; 130 or 143
+detached, it continues.";
 
 /// Arguments of `upgrade status`.
 #[derive(Debug, Args)]
