@@ -119,6 +119,7 @@ pub(crate) fn is_hiccup(failure: &Failure) -> bool {
 }
 
 fn hopeless(key: &ObjectKey, why: &str) -> Failure {
+    let describe;
     let hint = if why.contains("not-ready") {
         "where the network of the pods is to be OpenSDN's own: install with --wait=false, apply your Manager, then install again"
     } else if why.contains("Unschedulable") {
@@ -126,7 +127,12 @@ fn hopeless(key: &ObjectKey, why: &str) -> Failure {
     } else if why.contains("image") {
         "is the registry right (--set registry=...), the tag, and imagePullSecrets? then the same command again"
     } else {
-        "look at its pods: kubectl describe pods; then the same command again"
+        let namespace =
+            key.namespace.as_deref().map(|one| format!(" -n {one}")).unwrap_or_default();
+        describe = format!(
+            "look at its pods: kubectl describe pods{namespace}; then the same command again"
+        );
+        &describe
     };
     let mut failure =
         Failure::new(Exit::Findings, "not-ready", format!("{key} does not become ready"), hint);
