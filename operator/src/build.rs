@@ -12,7 +12,7 @@ mod service;
 mod service_account;
 mod stateful_set;
 mod token;
-mod valid;
+pub(crate) mod valid;
 mod volumes;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};

@@ -127,7 +127,8 @@ async fn only_api_server() -> Result<Sandbox, Failed> {
 
 /// Starts the command behind a proxy at which its write of this number is lost, and kills it then.
 async fn killed_at(sandbox: &Sandbox, folder: &Path, line: &str, write: usize) -> Outcome {
-    let proxy = FaultProxy::start(sandbox.client()?, [(write, Fault::LoseRequest)]).await?;
+    let proxy =
+        FaultProxy::of_what_is_stored(sandbox.client()?, [(write, Fault::LoseRequest)]).await?;
     let plugin = Plugin::by(proxy.kubeconfig(folder)?)?;
     let mut child = plugin.command(line).spawn()?;
     tokio::select! {
@@ -138,7 +139,6 @@ async fn killed_at(sandbox: &Sandbox, folder: &Path, line: &str, write: usize) -
     Ok(())
 }
 
-/// Behind the proxy dry runs are writes too: one for each object that is there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_installation_that_is_killed_at_any_step_is_taken_up_by_the_next() -> Outcome {
     let sandbox = only_api_server().await?;
@@ -163,7 +163,7 @@ async fn an_installation_that_is_killed_at_any_step_is_taken_up_by_the_next() ->
     ];
     for (there, writes) in steps {
         assert_eq!(known.len(), there, "{known:?}");
-        killed_at(&sandbox, folder.path(), install, there + writes).await?;
+        killed_at(&sandbox, folder.path(), install, writes).await?;
         let now = uids(&sandbox).await?;
         assert!(known.iter().all(|(key, uid)| now.get(key) == Some(uid)), "made twice: {now:?}");
         let state =

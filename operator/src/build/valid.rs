@@ -179,7 +179,7 @@ impl Valid {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
@@ -188,7 +188,7 @@ mod tests {
     use crate::peers::Peers;
 
     /// On nodes `a` and `b`.
-    fn valid() -> Valid {
+    pub(crate) fn valid() -> Valid {
         let given = Given {
             name: "n",
             settings: &json!({}),

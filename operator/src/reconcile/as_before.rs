@@ -193,3 +193,65 @@ async fn mark_certificates(ctx: &Context, fetched: &Fetched, valid: &Valid) -> R
     apply::write(&ctx.writer, &ctx.cache, Kind::Secret, &object).await?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::Image;
+    use crate::build::valid::tests::valid;
+
+    fn workload(replicas: i64, image: &str, annotations: &Value) -> DynamicObject {
+        serde_json::from_value(json!({"apiVersion": "apps/v1", "kind": "StatefulSet",
+            "metadata": {"name": "n-w-statefulset", "annotations": annotations,
+                "ownerReferences": [{"apiVersion": "a/v1", "kind": "Redis", "name": "n", "uid": "u", "controller": true}],
+                "managedFields": [{"manager": "tf-operator", "operation": "Update", "fieldsV1": {"f:spec": {}}}]},
+            "spec": {"replicas": replicas, "template": {"spec": {"containers": [{"name": "redis", "image": image}]}}}}))
+        .unwrap()
+    }
+
+    fn with_image(image: &str) -> Valid {
+        let image = Image { image: image.to_owned(), command: None };
+        Valid { images: [("redis", image)].into(), ..valid() }
+    }
+
+    #[test]
+    fn what_was_changed_before_it_was_seen_is_made_at_once() {
+        let as_it_was = workload(2, "redis:1", &json!({}));
+        assert_eq!(changed_meanwhile(&with_image("redis:1"), &as_it_was), None);
+        let why = changed_meanwhile(&with_image("redis:2"), &as_it_was).unwrap();
+        assert!(why.contains("container redis is to run the image redis:2"), "{why}");
+        let fewer = workload(1, "redis:1", &json!({}));
+        let why = changed_meanwhile(&with_image("redis:1"), &fewer).unwrap();
+        assert_eq!(why, "it is to have 2 pods");
+        let nowhere = Valid { nodes: Vec::new(), ..with_image("redis:2") };
+        assert_eq!(changed_meanwhile(&nowhere, &fewer), None, "labels of nodes come and go");
+    }
+
+    #[test]
+    fn what_the_operator_has_written_or_another_owns_is_not_tf_operators() {
+        let component: DynamicObject =
+            serde_json::from_value(json!({"metadata": {"name": "n", "uid": "u"}})).unwrap();
+        let is =
+            |annotations: Value| is_of_tf_operator(&workload(2, "i", &annotations), &component);
+        assert!(is(json!({})) && is(json!({(AS_BEFORE): ""})));
+        assert!(!is(json!({(APPLIED): "digest"})) && !is(json!({(APPLIED): "d", (AS_BEFORE): ""})));
+        let mut applied = workload(2, "i", &json!({}));
+        applied.metadata.managed_fields = None;
+        assert!(!is_of_tf_operator(&applied, &component), "no other has written its spec");
+        let mut others = component.clone();
+        others.metadata.uid = Some("another".to_owned());
+        assert!(!is_of_tf_operator(&workload(2, "i", &json!({})), &others));
+    }
+
+    #[test]
+    fn pods_that_come_and_go_change_nothing_of_what_would_be_made() {
+        let mut seen = valid();
+        seen.nodes[0].address = Some("192.0.2.1".to_owned());
+        let mut with_pods = seen.clone();
+        with_pods.addresses = vec!["192.0.2.1".to_owned(), "198.51.100.7".to_owned()];
+        with_pods.waits_for = Some("waits for Config config1".to_owned());
+        let (one, other) = (by_nodes_alone(&seen), by_nodes_alone(&with_pods));
+        assert_eq!(one.addresses, ["192.0.2.1"]);
+        assert_eq!((&one.addresses, &one.waits_for), (&other.addresses, &other.waits_for));
+    }
+}

@@ -61,6 +61,16 @@ struct State {
     journal: Mutex<Journal>,
     /// How many faults have taken place.
     broken: watch::Sender<usize>,
+    counted: Counted,
+}
+
+/// Which requests are writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counted {
+    /// Also those that store nothing in the end.
+    DryRunsToo,
+    /// Those that store something.
+    WhatIsStored,
 }
 
 #[derive(Debug)]
@@ -86,11 +96,30 @@ impl FaultProxy {
         client: Client,
         faults: impl IntoIterator<Item = (usize, Fault)>,
     ) -> io::Result<Self> {
+        Self::counting(client, faults, Counted::DryRunsToo).await
+    }
+
+    /// The same for a client that first tries what it writes then: dry runs and reviews of access are no writes.
+    ///
+    /// # Errors
+    /// There is no port.
+    pub async fn of_what_is_stored(
+        client: Client,
+        faults: impl IntoIterator<Item = (usize, Fault)>,
+    ) -> io::Result<Self> {
+        Self::counting(client, faults, Counted::WhatIsStored).await
+    }
+
+    async fn counting(
+        client: Client,
+        faults: impl IntoIterator<Item = (usize, Fault)>,
+        counted: Counted,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
         let faults = faults.into_iter().collect();
         let journal = Mutex::new(Journal { writes: Vec::new(), last: Instant::now(), faults });
-        let state = Arc::new(State { journal, broken: watch::Sender::new(0) });
+        let state = Arc::new(State { journal, broken: watch::Sender::new(0), counted });
         let task = tokio::spawn(accept(listener, client, Arc::clone(&state))).abort_handle();
         Ok(Self { address, state, task })
     }
@@ -159,9 +188,13 @@ async fn accept(listener: TcpListener, client: Client, state: Arc<State>) {
     }
 }
 
-fn is_write(request: &Request<Incoming>) -> bool {
+fn is_write(request: &Request<Incoming>, counted: Counted) -> bool {
     let is_read = [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
-    !is_read && !request.uri().path().contains("/leases")
+    let path = request.uri().path();
+    let reviews = ["/authorization.k8s.io/", "/authentication.k8s.io/"];
+    let stores_nothing = reviews.iter().any(|group| path.contains(group))
+        || request.uri().query().is_some_and(|query| query.contains("dryRun="));
+    !is_read && !path.contains("/leases") && (counted == Counted::DryRunsToo || !stores_nothing)
 }
 
 async fn answer(
@@ -169,7 +202,7 @@ async fn answer(
     state: Arc<State>,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
-    if !is_write(&request) {
+    if !is_write(&request, state.counted) {
         return Ok(forward(&client, request).await);
     }
     let (number, fault) = {
