@@ -96,7 +96,7 @@ pub struct IntrospectStatus {
     pub functional: Option<i32>,
     /// How many were asked: those whose containers run.
     pub daemons: Option<i32>,
-    /// Of how many of them it cannot be told whether they work.
+    /// Of how many of them it is not known whether they work.
     pub unknown: Option<i32>,
     /// Those that are anything but active, ten at most; those that wait for another to end are the last of them.
     pub not_active: Option<Vec<DaemonState>>,

@@ -94,7 +94,7 @@ pub(crate) async fn operators(
         managers.iter().map(|manager| namespace(manager).to_owned()).collect();
     namespaces.extend(values.operator.watched_namespaces.iter().cloned());
     tf_operators(&requests.asker(), &namespaces).await.map_err(|why| {
-        let message = "failed to tell whether tf-operator runs beside what is installed";
+        let message = "failed to find out whether tf-operator runs beside what is installed";
         let hint = "the same command again, as someone who may list Deployments and create SubjectAccessReviews";
         let mut failure = Failure::new(Exit::Unreachable, "unknown-operator", message, hint);
         failure.causes = vec![why];
