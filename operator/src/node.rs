@@ -70,6 +70,13 @@ impl Node {
     }
 }
 
+/// The addresses of these nodes, in order.
+pub(crate) fn addresses_of(nodes: &[Node]) -> Vec<String> {
+    let mut all: Vec<_> = nodes.iter().filter_map(|node| node.address.clone()).collect();
+    all.sort_unstable();
+    all
+}
+
 /// The nodes with these labels; without a selector those that have a pod of such a workload then.
 #[must_use]
 pub fn nodes_of(

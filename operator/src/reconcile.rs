@@ -231,7 +231,7 @@ async fn make_so(
     fetched: &Fetched,
     valid: &mut Valid,
 ) -> Result<Action, Error> {
-    let namespace = fetched.object.namespace().unwrap_or_default();
+    let namespace = fetched.namespace();
     nested::is_not_nested(ctx, component, fetched, &valid.instance).await?;
     let (authorities, refused) = authorities::obtain(ctx, fetched).await?;
     valid.refused_ca = refused.map(|error| error_chain(&Error::from(error)));
@@ -303,7 +303,7 @@ async fn replace_a_pod(ctx: &Context, fetched: &Fetched, valid: &Valid) -> Resul
 
 /// Has a pod go, and the cache know it at once: else another could be chosen, too.
 async fn delete_pod(ctx: &Context, fetched: &Fetched, name: &str) -> Result<(), Error> {
-    let namespace = fetched.object.namespace().unwrap_or_default();
+    let namespace = fetched.namespace();
     if let Some(pod) = ctx.cache.get(Kind::Pod, &namespace, name) {
         apply::delete(&ctx.writer, Kind::Pod, &pod).await?;
         ctx.cache.mark_going(Kind::Pod, &pod);

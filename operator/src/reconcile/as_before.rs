@@ -16,6 +16,7 @@ use crate::canary::Pace;
 use crate::ensemble::record::Record;
 use crate::kind::Kind;
 use crate::names::{self, APPLIED, AS_BEFORE, MANAGED_BY, OPERATOR};
+use crate::node::addresses_of;
 use crate::object::{controller_of, is_controlled_by, list, text};
 
 /// Whether the component's workload is left as tf-operator has made it. Marks it so when it is seen for the first time.
@@ -30,8 +31,15 @@ pub(super) async fn stays(
 ) -> Result<bool, Error> {
     let (kind, name) = valid.keeper();
     let live = fetched.owned.get(&(kind, name.clone()));
+    // All but what is taken over, and that costs them nothing.
+    if live.is_some_and(|live| live.annotations().contains_key(APPLIED)) {
+        return Ok(false);
+    }
+    let given_ca = ctx.cache.get(Kind::GivenCa, &fetched.namespace(), names::GIVEN_CA_SECRET);
     let there = match live {
         Some(live) => Some((**live).clone()),
+        // It would not stay.
+        None if given_ca.is_none() => return Ok(false),
         None => {
             let namespace = fetched.object.namespace();
             read_as(&ctx.writer, &kind.resource(), namespace.as_deref(), &name).await?
@@ -42,7 +50,6 @@ pub(super) async fn stays(
     };
     let wanted = wanted(ctx, fetched, valid)?;
     let before = there.annotations().get(AS_BEFORE).map(String::as_str);
-    let given_ca = ctx.cache.get(Kind::GivenCa, &namespace(fetched), names::GIVEN_CA_SECRET);
     let why = if given_ca.is_none() || authorities::is_rotating(authorities) {
         Some("another CA than before issues certificates".to_owned())
     } else {
@@ -51,7 +58,7 @@ pub(super) async fn stays(
     if let Some(why) = why {
         tracing::info!(
             kind = kind.name(),
-            namespace = namespace(fetched),
+            namespace = fetched.namespace(),
             name,
             why,
             "recreates pods that tf-operator made"
@@ -65,10 +72,6 @@ pub(super) async fn stays(
         mark_certificates(ctx, fetched, valid).await?;
     }
     Ok(true)
-}
-
-fn namespace(fetched: &Fetched) -> String {
-    fetched.object.namespace().unwrap_or_default()
 }
 
 /// Whether tf-operator has made it for the component, and the operator has written nothing of its spec.
@@ -100,8 +103,7 @@ fn wanted(ctx: &Context, fetched: &Fetched, valid: &Valid) -> Result<Option<Stri
 /// Without what comes and goes: whether peers are active, and which pods there are.
 fn by_nodes_alone(valid: &Valid) -> Valid {
     let mut valid = Valid { waits_for: None, pace: Pace::default(), ..valid.clone() };
-    valid.addresses = valid.nodes.iter().filter_map(|node| node.address.clone()).collect();
-    valid.addresses.sort_unstable();
+    valid.addresses = addresses_of(&valid.nodes);
     valid.addresses.dedup();
     if let Some(members) = &mut valid.members {
         members.record = Record::first(&valid.addresses);
@@ -121,7 +123,8 @@ fn why_not(
     if certificates.is_some_and(|secret| secret.annotations().contains_key(names::RENEW)) {
         return Some("its certificates are to be issued again".to_owned());
     }
-    if let Some(why) = valid.stopped.clone().or_else(|| recreated(fetched)) {
+    let recreated = || names::recreate(&fetched.object, fetched.manager.as_deref());
+    if let Some(why) = valid.stopped.clone().or_else(recreated) {
         return Some(why);
     }
     match before.filter(|before| !before.is_empty()).zip(wanted) {
@@ -130,10 +133,6 @@ fn why_not(
         }
         None => changed_meanwhile(valid, there),
     }
-}
-
-fn recreated(fetched: &Fetched) -> Option<String> {
-    names::recreate(&fetched.object, fetched.manager.as_deref())
 }
 
 /// What tf-operator has not made so any more before it ended: another number of pods, or other images.

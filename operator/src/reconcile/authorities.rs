@@ -90,7 +90,7 @@ pub(super) async fn obtain(
     ctx: &Context,
     fetched: &Fetched,
 ) -> Result<(Authorities, Option<GivenError>), Error> {
-    let namespace = fetched.object.namespace().unwrap_or_default();
+    let namespace = fetched.namespace();
     let state = state(&ctx.cache, &namespace).unwrap_or(SecretState::Missing);
     let now = OffsetDateTime::now_utc();
     let current = match &state {

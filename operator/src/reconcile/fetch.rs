@@ -112,6 +112,12 @@ impl Fetched {
         }
     }
 
+    /// The object's namespace.
+    #[must_use]
+    pub fn namespace(&self) -> String {
+        self.object.namespace().unwrap_or_default()
+    }
+
     /// The object's name.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -18,6 +18,7 @@ use crate::ensemble::{Access, Change, Ensemble, Leaves, View};
 use crate::ensembles::simulated::Pods;
 use crate::exec::InPods;
 use crate::kind::Kind;
+use crate::node::addresses_of;
 use crate::pod::Pod;
 
 /// Until it is looked at again, while something is left to do.
@@ -78,13 +79,13 @@ pub(super) async fn plan(
         return Ok(None);
     }
     let (uid, seats) = (fetched.object.uid().unwrap_or_default(), seats(fetched, valid));
-    let wanted = wanted(valid);
+    let wanted = addresses_of(&valid.nodes);
     let seen = format!("{wanted:?} {seats:?} {:?} {}", members.record, valid.pace.canary);
     if ctx.settled.is(&uid, &seen) {
         return Ok(None);
     }
     let ensemble = simulated(ctx, fetched, &members, &ensemble).unwrap_or(ensemble);
-    let exec = Arc::new(InPods::new(ctx.client.clone(), &namespace_of(fetched), pods(fetched)));
+    let exec = Arc::new(InPods::new(ctx.client.clone(), &fetched.namespace(), pods(fetched)));
     let access =
         Access::new(authorities, OffsetDateTime::now_utc(), exec).map_err(Error::Access)?;
     let answers = ensemble.look(&access, &valid.addresses).await;
@@ -245,7 +246,7 @@ pub(super) async fn act(
     valid: &mut Valid,
     plan: &Plan,
 ) -> Result<(), Error> {
-    let namespace = namespace_of(fetched);
+    let namespace = fetched.namespace();
     match &plan.step {
         Step::Settled | Step::Wait(_) | Step::Scale(_) => {}
         Step::Restart { pod, .. } => {
@@ -274,21 +275,10 @@ pub(super) async fn act(
     Ok(())
 }
 
-fn namespace_of(fetched: &Fetched) -> String {
-    fetched.object.namespace().unwrap_or_default()
-}
-
 /// The names of the pods by their addresses.
 fn pods(fetched: &Fetched) -> BTreeMap<String, String> {
     let pods = fetched.pods.iter().filter(|pod| !pod.is_going);
     pods.filter_map(|pod| Some((pod.address.clone()?, pod.name.clone()))).collect()
-}
-
-/// The addresses of the nodes, in order.
-fn wanted(valid: &Valid) -> Vec<String> {
-    let mut wanted: Vec<_> = valid.nodes.iter().filter_map(|node| node.address.clone()).collect();
-    wanted.sort_unstable();
-    wanted
 }
 
 fn seats(fetched: &Fetched, valid: &Valid) -> Vec<Seat> {

@@ -89,7 +89,7 @@ pub fn described(
     };
     let Some(mut nested) = component.nested(&given)? else { return Ok(None) };
     let instance = Instance { word: word(component.facts()), name: fetched.name().to_owned() };
-    nested.inputs.namespace = fetched.object.namespace().unwrap_or_default();
+    nested.inputs.namespace = fetched.namespace();
     nested.inputs.names_prefix = format!("{}-", instance.name);
     if let Some(keystone) = &mut nested.inputs.keystone
         && nested.keystone_password.is_some()

@@ -15,7 +15,7 @@ use crate::component::{ComponentKind, Description, Given as About, SettingsError
 use crate::ensemble::record::Record;
 use crate::kind::{Kind, Profiles};
 use crate::names::{self, Instance};
-use crate::node::{Node, nodes_of};
+use crate::node::{Node, addresses_of, nodes_of};
 use crate::release::{ANNOTATION, Known};
 use crate::report::HAD_QUORUM;
 
@@ -280,11 +280,8 @@ fn members(
     addresses: &[String],
 ) -> Members {
     let stateful_set = fetched.owned.get(&(Kind::StatefulSet, instance.stateful_set()));
-    let record = Record::read(stateful_set.map(|set| &**set)).unwrap_or_else(|| {
-        let mut first: Vec<_> = nodes.iter().filter_map(|node| node.address.clone()).collect();
-        first.sort_unstable();
-        Record::first(&first)
-    });
+    let record = Record::read(stateful_set.map(|set| &**set))
+        .unwrap_or_else(|| Record::first(&addresses_of(nodes)));
     let conditions = status::before(fetched).common.conditions.unwrap_or_default();
     let had_quorum = conditions.iter().any(|one| one.type_ == HAD_QUORUM && one.status == "True");
     Members { record: record.with(addresses), had_quorum, waits: None }
