@@ -6,11 +6,10 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use kube::api::{ApiResource, GroupVersionKind};
-use opensdn_crds::{TUNGSTEN_GROUP, VERSION as DEFINED};
 use opensdn_deploy::Values;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::checks::planned::Planned as PlannedObjects;
 use crate::checks::report::Outcome;
@@ -26,7 +25,7 @@ use crate::install::requests::Requests;
 use crate::install::survey::{
     BesideTfOperator, Survey, Takeover, beside_tf_operator, inventory, namespaces_of_inventories,
 };
-use crate::install::take_over::{TakeOver, unwatched};
+use crate::install::take_over::{TakeOver, managers, unwatched};
 use crate::install::target::Target;
 use crate::install::values::{ValuesArgs, forgotten, steps};
 use crate::install::waiting::Deadline;
@@ -267,7 +266,9 @@ impl Install {
         let takeover = Takeover { adopt, force: self.force_conflicts.clone() };
         ui.progress("asking the cluster what would change");
         let survey = Survey::of(&requests, values, before, &takeover).await?;
-        let managers = managers(&requests).await;
+        let stored = managers(&requests).await;
+        // Of releases that is advice only.
+        let managers = outdated::releases(stored.as_deref().unwrap_or_default());
         show_plan(&target, &survey, ui);
         let layout = ui.layout();
         outdated::lines(&managers, layout).iter().for_each(|line| ui.note(line));
@@ -275,7 +276,7 @@ impl Install {
         if survey.counts().create > 0 {
             preflight(&requests, &target, ui).await;
         }
-        let take_over = taken_over(&requests, &survey.values, adopt, ui).await?;
+        let take_over = taken_over(&requests, &stored?, &survey.values, adopt, ui).await?;
         let mut answer = Installation { managers, take_over, ..Installation::of(&target, &survey) };
         if self.dry_run == DryRun::Server {
             answer.dry_run = true;
@@ -339,13 +340,14 @@ async fn preflight(requests: &Requests, target: &Target, ui: &mut Ui) {
 /// What there is beside tf-operator: said, and returned where ours is to take it over.
 async fn taken_over(
     requests: &Requests,
+    managers: &[Value],
     values: &Values,
     adopt: Adopt,
     ui: &mut Ui,
 ) -> Result<Option<TakeOver>, Failure> {
-    let found = match beside_tf_operator(requests, values, adopt).await? {
+    let found = match beside_tf_operator(requests, managers, values, adopt).await? {
         BesideTfOperator::Nothing => {
-            if let Some(warning) = unwatched(requests, values).await {
+            if let Some(warning) = unwatched(managers, values) {
                 ui.warn(&warning);
             }
             return Ok(None);
@@ -397,15 +399,6 @@ fn hint(answer: &Installation, ui: &mut Ui) {
     if !answer.ready {
         ui.hint("to see when it is ready, or why it is not: the same command without --wait=false");
     }
-}
-
-/// What the services of Managers run.
-async fn managers(requests: &Requests) -> Vec<ManagerRelease> {
-    let kind = GroupVersionKind::gvk(TUNGSTEN_GROUP, DEFINED, "Manager");
-    let resource = ApiResource::from_gvk_with_plural(&kind, "managers");
-    // Advice only: who may not list them can install all the same.
-    let found = requests.list(&resource, None, "").await.unwrap_or_default();
-    outdated::releases(&found)
 }
 
 fn show_plan(target: &Target, survey: &Survey, ui: &mut Ui) {

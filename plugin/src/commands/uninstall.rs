@@ -255,13 +255,12 @@ async fn network_loss(requests: &Requests, removal: &Removal, ui: &mut Ui) -> Op
     if removal.data != Some(Data::Purge) || removal.custom_resources.is_empty() {
         return Some(NetworkLoss::default());
     }
-    match NetworkLoss::of(requests).await {
+    match NetworkLoss::of(&requests.asker()).await {
         Ok(loss) => {
             loss.text().iter().for_each(|text| ui.warn(text));
             Some(loss)
         }
-        Err(failure) => {
-            let why = failure.causes.last().unwrap_or(&failure.message);
+        Err(why) => {
             ui.warn(&format!(
                 "pods whose network is of a vRouter lose it; how many is not known: {why}"
             ));

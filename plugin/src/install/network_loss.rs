@@ -3,14 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use kube::api::{ApiResource, GroupVersionKind};
-use opensdn_crds::TUNGSTEN_GROUP;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::requests::Requests;
-use crate::exit::Failure;
+use crate::snapshot::ask::Asker;
+use crate::snapshot::tf_operator::component_of;
 use crate::snapshot::{has_ended, list, text};
 
 /// The pods that a vRouter gives their network to, and its nodes.
@@ -33,17 +31,15 @@ impl NetworkLoss {
     /// Counts them, a page of the list of pods at a time.
     ///
     /// # Errors
-    /// The cluster does not answer, or not this user.
-    pub(crate) async fn of(requests: &Requests) -> Result<Self, Failure> {
-        let sets = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "DaemonSet"));
-        let sets: BTreeSet<String> =
-            requests.picked(&sets, vrouter_set).await?.into_iter().collect();
+    /// Why it is not known.
+    pub(crate) async fn of(asker: &Asker) -> Result<Self, String> {
+        let sets = asker.picked("/apis/apps/v1/daemonsets", vrouter_set).await.or(Vec::new())?;
+        let sets: BTreeSet<String> = sets.into_iter().collect();
         if sets.is_empty() {
             return Ok(Self::default());
         }
-        let pods = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Pod"));
-        let pods = requests.picked(&pods, |stored| pod(stored, &sets)).await?;
-        Ok(Self::counted(&pods))
+        let pods = asker.picked("/api/v1/pods", |stored| pod(stored, &sets)).await;
+        Ok(Self::counted(&pods.or(Vec::new())?))
     }
 
     fn counted(pods: &[Pod]) -> Self {
@@ -75,12 +71,8 @@ impl NetworkLoss {
 
 /// The UID of a DaemonSet that ends with a Vrouter.
 fn vrouter_set(stored: &Value) -> Option<String> {
-    let mut owners = list(stored, "/metadata/ownerReferences");
-    let is_of_vrouter = owners.any(|owner| {
-        let group = text(owner, "/apiVersion").split_once('/').map_or("", |(group, _)| group);
-        group == TUNGSTEN_GROUP && text(owner, "/kind") == "Vrouter"
-    });
-    is_of_vrouter.then(|| text(stored, "/metadata/uid").to_owned())
+    let owner = component_of(stored)?;
+    (text(owner, "/kind") == "Vrouter").then(|| text(stored, "/metadata/uid").to_owned())
 }
 
 /// A pod that is on a node and has not ended.
@@ -146,8 +138,8 @@ mod tests {
         });
         let mut config = Config::new(server.url().parse().unwrap());
         config.proxy_url = None;
-        let requests = Requests::new(Client::try_from(config).unwrap());
-        let loss = NetworkLoss::of(&requests).await.unwrap();
+        let asker = Asker::new(Client::try_from(config).unwrap());
+        let loss = NetworkLoss::of(&asker).await.unwrap();
         assert_eq!(loss, NetworkLoss { nodes: 2, pods: 2 });
         let said = loss.text().unwrap();
         assert_eq!(said, "2 pods on 2 nodes get their network from vRouter and lose it");

@@ -17,9 +17,6 @@ use crate::clients::{is_absent, unanswered, why};
 use crate::exit::Failure;
 use crate::snapshot::ask::Asker;
 
-/// So many objects are in a page of a list.
-const PAGE: u32 = 500;
-
 /// A cluster.
 pub(crate) struct Requests {
     client: Client,
@@ -89,34 +86,6 @@ impl Requests {
             Ok(list) => Ok(list.items.into_iter().map(|object| value(object, resource)).collect()),
             Err(kube::Error::Api(status)) if is_absent(&status) => Ok(Vec::new()),
             Err(error) => Err(unanswered(&format!("list {}", resource.plural), &error)),
-        }
-    }
-
-    /// What `pick` makes of the objects of a kind, all of them asked for in pages, of which one is held at a time; none
-    /// where the kind is not served.
-    ///
-    /// # Errors
-    /// The cluster does not answer, or not this user.
-    pub(crate) async fn picked<T>(
-        &self,
-        resource: &ApiResource,
-        pick: impl Fn(&Value) -> Option<T>,
-    ) -> Result<Vec<T>, Failure> {
-        let mut found = Vec::new();
-        let mut params = ListParams::default().limit(PAGE);
-        loop {
-            let page = match self.api(resource, None).list(&params).await {
-                Ok(page) => page,
-                Err(kube::Error::Api(status)) if is_absent(&status) => return Ok(found),
-                Err(error) => {
-                    return Err(unanswered(&format!("list {}", resource.plural), &error));
-                }
-            };
-            found.extend(page.items.into_iter().filter_map(|one| pick(&value(one, resource))));
-            match page.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => params = params.continue_token(&token),
-                None => return Ok(found),
-            }
         }
     }
 

@@ -111,10 +111,11 @@ pub(crate) enum BesideTfOperator {
 /// Ours is to be installed where tf-operator runs, and is not to take it over, or cannot.
 pub(crate) async fn beside_tf_operator(
     requests: &Requests,
+    managers: &[Value],
     values: &Values,
     adopt: Adopt,
 ) -> Result<BesideTfOperator, Failure> {
-    let operators = operators(requests, values).await?;
+    let operators = operators(requests, managers, values).await?;
     let running: Vec<String> =
         operators.iter().filter(|one| one.runs()).map(|one| one.key.to_string()).collect();
     let others = running.join(", ");
@@ -133,7 +134,7 @@ pub(crate) async fn beside_tf_operator(
         });
     }
     if running.is_empty() || adopt == Adopt::Yes {
-        let found = take_over(requests, operators, values).await?;
+        let found = take_over(requests, (operators, managers), values).await?;
         return Ok(found.map_or(BesideTfOperator::Nothing, BesideTfOperator::TakeOver));
     }
     let message = format!("{others} runs, and two operators would change the same objects");

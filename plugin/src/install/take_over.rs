@@ -21,7 +21,7 @@ use super::waits::State;
 use crate::exit::{Exit, Failure};
 use crate::shell::quoted;
 use crate::snapshot::ask::Asker;
-use crate::snapshot::tf_operator::{TfOperator, component_of, tf_operators};
+use crate::snapshot::tf_operator::{TfOperator, component_of, tf_operators, watching_all};
 use crate::snapshot::{namespace, number, text, title};
 use crate::ui::Ui;
 
@@ -87,9 +87,9 @@ struct World {
 /// It cannot be told which there are.
 pub(crate) async fn operators(
     requests: &Requests,
+    managers: &[Value],
     values: &Values,
 ) -> Result<Vec<TfOperator>, Failure> {
-    let managers = managers(requests).await?;
     let mut namespaces: BTreeSet<String> =
         managers.iter().map(|manager| namespace(manager).to_owned()).collect();
     namespaces.extend(values.operator.watched_namespaces.iter().cloned());
@@ -102,7 +102,11 @@ pub(crate) async fn operators(
     })
 }
 
-async fn managers(requests: &Requests) -> Result<Vec<Value>, Failure> {
+/// All Managers.
+///
+/// # Errors
+/// The cluster does not answer, or not this user.
+pub(crate) async fn managers(requests: &Requests) -> Result<Vec<Value>, Failure> {
     let managers = GroupVersionKind::gvk(TUNGSTEN_GROUP, VERSION, "Manager");
     let managers = ApiResource::from_gvk_with_plural(&managers, "managers");
     requests.list(&managers, None, "").await
@@ -115,7 +119,7 @@ async fn managers(requests: &Requests) -> Result<Vec<Value>, Failure> {
 /// The cluster cannot be asked, or something has to be put right before.
 pub(crate) async fn take_over(
     requests: &Requests,
-    operators: Vec<TfOperator>,
+    (operators, managers): (Vec<TfOperator>, &[Value]),
     values: &Values,
 ) -> Result<Option<TakeOver>, Failure> {
     let place = &values.operator.namespace;
@@ -123,7 +127,7 @@ pub(crate) async fn take_over(
     let mut world = World {
         operators,
         has_ours: requests.get(&ours).await?.is_some(),
-        managers: managers(requests).await?,
+        managers: managers.to_vec(),
         ..World::default()
     };
     let runs = world.operators.iter().any(TfOperator::runs);
@@ -175,24 +179,18 @@ fn refuse(world: &World, watched: &[String]) -> Result<(), Failure> {
 
 /// The Managers in namespaces that the operator would not watch, and by what it would watch all.
 fn outside(managers: &[Value], watched: &[String]) -> Option<(Vec<String>, String)> {
+    let set = watching_all(managers, watched)?;
     let is_outside = |manager: &&Value| !watched.iter().any(|one| one == namespace(manager));
     let outside = managers.iter().filter(is_outside);
-    let outside: Vec<String> =
-        outside.map(|manager| format!("Manager {}", title(manager))).collect();
-    let mut namespaces: Vec<&str> = managers.iter().map(namespace).collect();
-    namespaces.sort_unstable();
-    namespaces.dedup();
-    let set = format!("--set operator.watchedNamespaces={}", namespaces.join(","));
-    (!outside.is_empty()).then_some((outside, set))
+    Some((outside.map(|manager| format!("Manager {}", title(manager))).collect(), set))
 }
 
-/// What is to be known of Managers that the operator would not watch. Advice only: who may not list them can install all the same.
-pub(crate) async fn unwatched(requests: &Requests, values: &Values) -> Option<String> {
+/// What is to be known of Managers that the operator would not watch.
+pub(crate) fn unwatched(managers: &[Value], values: &Values) -> Option<String> {
     if !values.operator.enabled {
         return None;
     }
-    let managers = managers(requests).await.unwrap_or_default();
-    let (outside, set) = outside(&managers, &values.operator.watched_namespaces)?;
+    let (outside, set) = outside(managers, &values.operator.watched_namespaces)?;
     Some(format!("no operator looks after {}: {set}", outside.join(", ")))
 }
 
@@ -385,13 +383,14 @@ const STARTED_AGAIN: &str = "started-again";
 /// # Errors
 /// One does, or it cannot be told.
 pub(crate) async fn is_alone(requests: &Requests, values: &Values) -> Result<(), Failure> {
-    let mut found = operators(requests, values).await;
+    let look = async || operators(requests, &managers(requests).await?, values).await;
+    let mut found = look().await;
     for _ in 1..TRIES {
         if found.is_ok() {
             break;
         }
         sleep(POLL_INTERVAL).await;
-        found = operators(requests, values).await;
+        found = look().await;
     }
     let found = found?;
     let Some(other) = found.iter().find(|one| one.runs()) else { return Ok(()) };

@@ -119,20 +119,18 @@ pub(crate) fn is_hiccup(failure: &Failure) -> bool {
 }
 
 fn hopeless(key: &ObjectKey, why: &str) -> Failure {
-    let describe;
+    let again = "then the same command again";
     let hint = if why.contains("not-ready") {
-        "where the network of the pods is to be OpenSDN's own: install with --wait=false, apply your Manager, then install again"
+        "where the network of the pods is to be OpenSDN's own: install with --wait=false, apply your Manager, then install again".to_owned()
     } else if why.contains("Unschedulable") {
-        "add nodes, or fewer replicas: --profile single-node; then the same command again"
+        format!("add nodes, or fewer replicas: --profile single-node; {again}")
     } else if why.contains("image") {
-        "is the registry right (--set registry=...), the tag, and imagePullSecrets? then the same command again"
+        format!(
+            "is the registry right (--set registry=...), the tag, and imagePullSecrets? {again}"
+        )
     } else {
-        let namespace =
-            key.namespace.as_deref().map(|one| format!(" -n {one}")).unwrap_or_default();
-        describe = format!(
-            "look at its pods: kubectl describe pods{namespace}; then the same command again"
-        );
-        &describe
+        let namespace = key.namespace.as_deref().map_or(String::new(), |one| format!(" -n {one}"));
+        format!("look at its pods: kubectl describe pods{namespace}; {again}")
     };
     let mut failure =
         Failure::new(Exit::Findings, "not-ready", format!("{key} does not become ready"), hint);

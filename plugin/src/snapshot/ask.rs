@@ -6,12 +6,19 @@ use futures::AsyncBufRead;
 use http::{Method, Request};
 use k8s_openapi::jiff::Timestamp;
 use kube::{Client, Error};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use super::Read;
+use super::{Read, list, text};
 use crate::clients::{is_absent, unanswered, why};
 use crate::exit::Failure;
 use crate::install::object::MANAGER;
+
+/// So many objects are in the first page of a list.
+const FIRST: usize = 50;
+/// And so many in the others: as many as are about so large.
+const MOST: usize = 500;
+const BYTES: usize = 8 << 20;
 
 /// Asks one API server.
 #[derive(Clone)]
@@ -72,8 +79,33 @@ impl Asker {
         }
     }
 
+    /// What `pick` makes of the objects of a list, which is asked for in pages: others make objects as large and as many as they
+    /// like, and one page is held at a time.
+    pub(crate) async fn picked<T>(
+        &self,
+        path: &str,
+        pick: impl Fn(&Value) -> Option<T>,
+    ) -> Read<Vec<T>> {
+        let (mut found, mut limit, mut token) = (Vec::new(), FIRST, String::new());
+        loop {
+            let (page, bytes) = match self.page(&format!("{path}?limit={limit}{token}")).await {
+                Read::Known(page) => page,
+                Read::Absent => return Read::Absent,
+                Read::Unknown(why) => return Read::Unknown(why),
+            };
+            found.extend(list(&page, "/items").filter_map(&pick));
+            let next = text(&page, "/metadata/continue");
+            if next.is_empty() {
+                return Read::Known(found);
+            }
+            token = format!("&continue={}", utf8_percent_encode(next, NON_ALPHANUMERIC));
+            let each = bytes / list(&page, "/items").count().max(1);
+            limit = (BYTES / each.max(1)).clamp(1, MOST);
+        }
+    }
+
     /// A page of a list, and how many bytes it had.
-    pub(crate) async fn page(&self, path: &str) -> Read<(Value, usize)> {
+    async fn page(&self, path: &str) -> Read<(Value, usize)> {
         let request = match Request::get(path).body(Vec::new()) {
             Ok(request) => request,
             Err(error) => return Read::Unknown(error.to_string()),

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use opensdn_crds::TUNGSTEN_GROUP;
 use opensdn_crds::component::COMPONENTS;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -154,9 +155,19 @@ async fn looks_after_managers(
 /// The component of OpenSDN that owns a workload: its reference.
 pub(crate) fn component_of(workload: &Value) -> Option<&Value> {
     list(workload, "/metadata/ownerReferences").find(|owner| {
-        text(owner, "/apiVersion").starts_with(opensdn_crds::TUNGSTEN_GROUP)
-            && COMPONENTS.iter().any(|facts| facts.kind == text(owner, "/kind"))
+        let group = text(owner, "/apiVersion").split_once('/').map_or("", |(group, _)| group);
+        group == TUNGSTEN_GROUP && COMPONENTS.iter().any(|facts| facts.kind == text(owner, "/kind"))
     })
+}
+
+/// The values by which an operator watches the namespaces of all these Managers, as `install` takes them; none where it watches
+/// them already.
+pub(crate) fn watching_all(managers: &[Value], watched: &[String]) -> Option<String> {
+    let namespaces: BTreeSet<&str> = managers.iter().map(namespace).collect();
+    let is_outside = |one: &&str| !watched.iter().any(|other| other == one);
+    let all = || Vec::from_iter(namespaces.iter().copied()).join(",");
+    let is_any_outside = namespaces.iter().any(is_outside);
+    is_any_outside.then(|| format!("--set operator.watchedNamespaces={}", all()))
 }
 
 /// The question, in all namespaces where it is empty.
@@ -166,7 +177,7 @@ fn review(deployment: &Value, namespace: &str) -> Value {
         "user": format!("system:serviceaccount:{of}:{name}"),
         "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{of}"), "system:authenticated"],
         "resourceAttributes": {
-            "group": opensdn_crds::TUNGSTEN_GROUP, "resource": "managers", "verb": "update", "namespace": namespace}}})
+            "group": TUNGSTEN_GROUP, "resource": "managers", "verb": "update", "namespace": namespace}}})
 }
 
 fn account(deployment: &Value) -> (&str, &str) {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::report::{Part, Word};
 use super::surroundings::program;
 use super::world::World;
-use crate::snapshot::tf_operator::component_of;
+use crate::snapshot::tf_operator::{component_of, watching_all};
 use crate::snapshot::{Read, TF_OPERATOR, namespace, number, title};
 
 /// Of one that runs, if one does. Nothing where there is none, or where all are away and ours is there.
@@ -48,14 +48,8 @@ pub(super) fn part(world: &World) -> Option<Part> {
 /// By which ours takes over, with all namespaces of Managers watched.
 fn take_over(world: &World) -> String {
     let watched = Values::default().operator.watched_namespaces;
-    let mut namespaces: Vec<&str> = world.managers.items().iter().map(namespace).collect();
-    namespaces.sort_unstable();
-    namespaces.dedup();
-    let all_are_watched = namespaces.iter().all(|one| watched.iter().any(|other| other == one));
-    let set = match all_are_watched {
-        true => String::new(),
-        false => format!(" --set operator.watchedNamespaces={}", namespaces.join(",")),
-    };
+    let set = watching_all(world.managers.items(), &watched);
+    let set = set.map_or(String::new(), |set| format!(" {set}"));
     format!("kubectl opensdn install --adopt{set}")
 }
 

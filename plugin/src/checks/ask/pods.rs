@@ -7,11 +7,6 @@ use crate::checks::ports::{NODE_PORTS_FLAG, VARIABLES};
 use crate::snapshot::ask::Asker;
 use crate::snapshot::{Read, condition, list, number, text};
 
-/// So many pods are in the first page.
-const FIRST: usize = 50;
-/// And so many in the others: as many as are about so large.
-const MOST: usize = 500;
-const BYTES: usize = 8 << 20;
 /// More labels of one pod are not looked at.
 const MOST_LABELS: usize = 64;
 /// The label by which a component's pods are known.
@@ -23,24 +18,7 @@ const LONGEST_VALUE: usize = 64;
 
 /// All pods.
 pub(super) async fn pods(asker: &Asker) -> Read<Vec<Value>> {
-    let (mut found, mut limit, mut token) = (Vec::new(), FIRST, String::new());
-    loop {
-        let path = format!("/api/v1/pods?limit={limit}{token}");
-        let (page, bytes) = match asker.page(&path).await {
-            Read::Known(page) => page,
-            Read::Absent => return Read::Absent,
-            Read::Unknown(why) => return Read::Unknown(why),
-        };
-        let before = found.len();
-        found.extend(list(&page, "/items").map(kept));
-        let next = text(&page, "/metadata/continue");
-        if next.is_empty() {
-            return Read::Known(found);
-        }
-        token = format!("&continue={}", next.replace('=', "%3D").replace('+', "%2B"));
-        let each = bytes / (found.len() - before).max(1);
-        limit = (BYTES / each.max(1)).clamp(1, MOST);
-    }
+    asker.picked("/api/v1/pods", |pod| Some(kept(pod))).await
 }
 
 /// The pod with what is judged of it.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use opensdn_deploy::names;
+use opensdn_upgrade::images;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -104,8 +105,7 @@ pub(super) fn ask(global: &Global, namespace: &str, ui: &mut Ui) -> Result<Serve
 fn skew(programs: [(&'static str, &Program); 2]) -> Vec<Skew> {
     let of = |(program, installed): (&'static str, &Program)| {
         let Program::Installed { image, .. } = installed else { return None };
-        let name = image.split_once('@').map_or(image.as_str(), |(name, _)| name);
-        let tag = name.rsplit('/').next()?.split_once(':')?.1;
+        let tag = images::tag(image)?;
         let tag = tag.strip_prefix('v').unwrap_or(tag);
         let is_other = numbers(tag).is_some() && tag != env!("CARGO_PKG_VERSION");
         is_other.then(|| Skew { program, version: tag.to_owned() })
