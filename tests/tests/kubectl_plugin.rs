@@ -14,7 +14,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A folder for PATH with the plugin under both of its names.
-fn installed() -> Result<TempDir, Failed> {
+pub(crate) fn installed() -> Result<TempDir, Failed> {
     let folder = tempfile::tempdir()?;
     for name in ["kubectl-opensdn", "kubectl_complete-opensdn"] {
         symlink(program("kubectl-opensdn")?, folder.path().join(name))?;

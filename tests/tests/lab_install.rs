@@ -4,7 +4,6 @@
 
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
-use std::os::unix::fs::symlink;
 use std::process::{Output, Stdio};
 
 use opensdn_deploy::names;
@@ -12,18 +11,19 @@ use opensdn_testing::development_image::DevelopmentImage;
 use opensdn_testing::installer::install_crds;
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::lab_operator::{REDIS_IMAGE, load_redis};
-use opensdn_testing::programs::program;
 use opensdn_testing::sandbox::{Binaries, Sandbox};
 use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
+use crate::kubectl_plugin::installed;
 use crate::lab_operator::{
     PODS, condition, in_time, manager_of_redis, members_answer_each_other, ready_without,
 };
 use crate::operator::LABEL;
 use crate::operator_given_ca::{authority, secret};
+use crate::operator_take_over::owner;
 use crate::plugin_install::whole::everything;
 
 /// Three nodes with the images of ours and of Redis, and kubectl with the plugin on PATH.
@@ -42,8 +42,7 @@ impl World {
         }
         load_redis(&sandbox).await?;
         kubectl(&sandbox, &["label", "nodes", "--all", "--overwrite", LABEL]).await?.success();
-        let path = tempfile::tempdir()?;
-        symlink(program("kubectl-opensdn")?, path.path().join("kubectl-opensdn"))?;
+        let path = installed()?;
         let kubectl = Binaries::find(None).await?.program("kubectl")?;
         Ok(Self { sandbox, kubectl, path })
     }
@@ -108,11 +107,6 @@ async fn pods(sandbox: &Sandbox) -> Result<Vec<Value>, Failed> {
         ])
     });
     Ok(each.collect())
-}
-
-fn owner(object: &Value) -> Value {
-    json!([{"apiVersion": object["apiVersion"], "kind": object["kind"], "name": object["metadata"]["name"],
-        "uid": object["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true}])
 }
 
 /// tf-operator, a program that does nothing, and what it has made of a Manager with Redis.

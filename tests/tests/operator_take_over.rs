@@ -21,7 +21,7 @@ const MASTER: &str = "node-role.kubernetes.io/master";
 /// Under which name controller-runtime writes for a program of that name.
 const AS_TF_OPERATOR: [&str; 2] = ["create", "--field-manager=tf-operator"];
 
-fn owner(object: &Value) -> Value {
+pub(crate) fn owner(object: &Value) -> Value {
     json!([{"apiVersion": object["apiVersion"], "kind": object["kind"], "name": object["metadata"]["name"],
         "uid": object["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true}])
 }
