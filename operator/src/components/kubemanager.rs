@@ -106,13 +106,16 @@ fn text(given: Option<String>, default: &str) -> String {
     given.filter(|given| !given.trim().is_empty()).unwrap_or_else(|| default.to_owned())
 }
 
-/// With spaces between, whatever white space was given.
+/// With spaces between, whatever white space was given. Of separators alone there is no network.
 fn subnets(given: Option<String>, default: &str) -> String {
-    text(given, default)
-        .split(|one: char| one == ',' || one.is_whitespace())
-        .filter(|one| !one.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ")
+    let words = |text: &str| {
+        text.split(|one: char| one == ',' || one.is_whitespace())
+            .filter(|one| !one.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let given = words(given.as_deref().unwrap_or_default());
+    if given.is_empty() { words(default) } else { given }
 }
 
 #[cfg(test)]
@@ -124,5 +127,6 @@ mod tests {
         let given = "10.64.0.0/12\t10.80.0.0/12, 10.96.0.0/12\n".to_owned();
         assert_eq!(subnets(Some(given), ""), "10.64.0.0/12 10.80.0.0/12 10.96.0.0/12");
         assert_eq!(subnets(None, "10.64.0.0/12"), "10.64.0.0/12");
+        assert_eq!(subnets(Some(" , ".to_owned()), "10.64.0.0/12"), "10.64.0.0/12");
     }
 }
