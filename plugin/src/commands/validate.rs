@@ -276,6 +276,10 @@ impl Validate {
                 "to have a webhook in the cluster judge so: kubectl opensdn policy manifest tf-operator-limits | \
                  kubectl apply -f -",
             );
+            ui.hint(
+                "and keys of Secrets, of which it then reads each whole: echo 'saltedPassword: true' | kubectl opensdn \
+                 policy manifest missing-secret-key --settings - | kubectl apply -f -",
+            );
         }
     }
 }
