@@ -22,10 +22,10 @@ mod secrets;
 
 use std::collections::BTreeMap;
 
-use opensdn_policy_components::{ComponentView, Owners, Services, null_as_default};
+use opensdn_policy_components::{ComponentView, KeystoneSecret, Owners, Services, null_as_default};
 use opensdn_policy_sdk::{Outcome, Pointer, Reads, Request, Severity, Verdict, policy};
 use schemars::JsonSchema;
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
 
 use controls::{CONTROLS, Controls, MANAGERS_BY_CONTROL};
 use data_planes::changed_profile;
@@ -99,31 +99,7 @@ struct Common {
     #[serde(deserialize_with = "null_as_default")]
     image_pull_secrets: Vec<String>,
     #[serde(deserialize_with = "null_as_default")]
-    auth_parameters: AuthParameters,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct AuthParameters {
-    auth_mode: Option<String>,
-    keystone_secret_name: Option<String>,
-    #[serde(deserialize_with = "null_as_default")]
-    keystone_auth_parameters: Keystone,
-}
-
-impl AuthParameters {
-    /// Whether an operator does: ours with Keystone alone, and beside adminPassword too; tf-operator without that,
-    /// whatever the mode (`pkg/apis/tf/v1alpha1/auth_types.go:67-73`).
-    fn reads_the_secret(&self) -> bool {
-        self.auth_mode.as_deref() == Some("keystone")
-            || self.keystone_auth_parameters.admin_password.is_none()
-    }
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Keystone {
-    admin_password: Option<IgnoredAny>,
+    auth_parameters: KeystoneSecret,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -148,7 +124,8 @@ fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdic
     let services = manager.services.as_ref().unwrap_or(&none);
     if let Some(common) = &manager.common {
         let at = Pointer::from("/spec/commonConfiguration");
-        secrets::judge_common(common, &at, (namespace, settings), verdict)?;
+        let kinds = services.walk().map(|component| component.kind);
+        secrets::judge_common(common, kinds, &at, (namespace, settings), verdict)?;
     }
     let controls = Controls::of_manager(services, manager.uid.as_deref(), namespace);
     for component in services.walk() {
@@ -168,7 +145,9 @@ fn standalone(
     let Some(Standalone { owners, spec: Some(spec) }) = &request.object else { return Ok(()) };
     let place = (request.namespace.as_str(), settings);
     let component = ComponentView::standalone(&request.kind, &request.name, spec);
-    secrets::judge_common(&spec.common_configuration, &component.shared(""), place, verdict)?;
+    let kinds = std::iter::once(component.kind);
+    let at = component.shared("");
+    secrets::judge_common(&spec.common_configuration, kinds, &at, place, verdict)?;
     let controls = match owners.as_ref().and_then(Owners::manager) {
         Some(_) => Controls::NotJudged,
         None => Controls::of_namespace(&request.namespace),

@@ -10,9 +10,10 @@ pub(crate) const KEYSTONE: Message = Message {
     code: "OSDN1404",
     severity: Severity::Warn,
     title: "the Secret with Keystone's password is not there",
-    explanation: "With authMode keystone no service of our operator starts without it, whatever adminPassword says, which \
-        our operator ignores beside a Secret. tf-operator takes adminPassword where it is set; where it is not it reads \
-        the Secret, in noauth too, and stops at a missing one before it does anything at all.",
+    explanation: "With authMode keystone the services of our operator that log in do not start without it, and the web UI \
+        does not in noauth either, whatever adminPassword says, which our operator ignores beside a Secret. tf-operator \
+        takes adminPassword where it is set; where it is not it reads the Secret, in noauth too, and stops at a missing one \
+        before it does anything at all.",
     hint: "create it, of a file without a line break at its end (printf %s): kubectl create secret generic NAME \
         --from-file=password=FILE",
 };
@@ -42,16 +43,15 @@ pub(crate) const SECRETS: Index =
 
 const PULL_TYPES: [&str; 2] = ["kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg"];
 
-/// The Secrets of a commonConfiguration at `at`. `place` is the namespace, with the settings.
-pub(crate) fn judge_common(
+/// The Secrets of a commonConfiguration at `at`, for these kinds. `place` is the namespace, with the settings.
+pub(crate) fn judge_common<'a>(
     common: &Common,
+    kinds: impl Iterator<Item = &'a str>,
     at: &Pointer,
     place: (&str, &Settings),
     verdict: &mut Verdict,
 ) -> Outcome {
-    let authentication = &common.auth_parameters;
-    let name = authentication.keystone_secret_name.as_deref().unwrap_or_default();
-    if authentication.reads_the_secret() && !name.is_empty() {
+    if let Some(name) = common.auth_parameters.read_for(kinds) {
         let at = at.join("/authParameters/keystoneSecretName");
         let create = "create secret generic";
         let hint = |namespace: &str| {

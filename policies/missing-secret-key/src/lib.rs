@@ -16,7 +16,7 @@
 
 use std::collections::BTreeMap;
 
-use opensdn_policy_components::{ComponentView, Owners, Services, null_as_default};
+use opensdn_policy_components::{ComponentView, KeystoneSecret, Owners, Services, null_as_default};
 use opensdn_policy_sdk::{
     Failure, Index, Message, Outcome, Pointer, Reads, Request, Severity, Verdict, policy,
 };
@@ -29,7 +29,7 @@ const KEYSTONE: Message = Message {
     title: "the Secret with Keystone's password has no key `password`",
     explanation: "The password is read of that key alone. Without it the services of tf-operator log in with an empty one, \
         and Keystone refuses them; those of our operator end with an error before they have a configuration. tf-operator \
-        reads it in noauth too, but not beside adminPassword, our operator with Keystone alone.",
+        reads it in noauth too, but not beside adminPassword; our operator with Keystone alone, and in noauth for the web UI.",
     hint: "add the key, of a file without a line break at its end (printf %s): kubectl create secret generic NAME --from-file=password=FILE --dry-run=client -o yaml \
         | kubectl apply --server-side -f -",
 };
@@ -76,7 +76,7 @@ pub struct Settings {
 #[reads(group = "tf.tungsten.io", kind = "Manager")]
 struct Manager {
     #[read("/spec/commonConfiguration/authParameters")]
-    authentication: Option<Authentication>,
+    authentication: Option<KeystoneSecret>,
     #[read("/spec/commonConfiguration/certSigner")]
     signer: Option<String>,
     #[read("/spec/services")]
@@ -105,7 +105,7 @@ struct Spec {
 #[serde(default, rename_all = "camelCase")]
 struct Common {
     #[serde(deserialize_with = "null_as_default")]
-    auth_parameters: Authentication,
+    auth_parameters: KeystoneSecret,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -114,26 +114,12 @@ struct ServiceConfiguration {
     secret: Option<String>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Authentication {
-    auth_mode: Option<String>,
-    keystone_secret_name: Option<String>,
-    #[serde(deserialize_with = "null_as_default")]
-    keystone_auth_parameters: Keystone,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Keystone {
-    admin_password: Option<IgnoredAny>,
-}
-
 fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdict) -> Outcome {
     let Some(manager) = &request.object else { return Ok(()) };
     if let Some(authentication) = &manager.authentication {
         let at = Pointer::from("/spec/commonConfiguration/authParameters");
-        judge_keystone(authentication, &at, &request.namespace, verdict)?;
+        let kinds = manager.services.iter().flat_map(Services::walk).map(|one| one.kind);
+        judge_keystone(authentication.read_for(kinds), &at, &request.namespace, verdict)?;
     }
     judge_ca(manager.signer.as_deref(), &request.namespace, verdict)?;
     let none = Services::default();
@@ -156,27 +142,23 @@ fn standalone(
     }
     let component = ComponentView::standalone(&request.kind, &request.name, spec);
     let at = component.shared("/authParameters");
-    let authentication = &spec.common_configuration.auth_parameters;
-    judge_keystone(authentication, &at, &request.namespace, verdict)?;
+    let kinds = std::iter::once(component.kind);
+    let name = spec.common_configuration.auth_parameters.read_for(kinds);
+    judge_keystone(name, &at, &request.namespace, verdict)?;
     if component.kind == "Rabbitmq" {
         judge_rabbitmq(&component, &request.namespace, settings, verdict)?;
     }
     Ok(())
 }
 
-/// tf-operator reads the Secret if there is no adminPassword, whatever the mode; ours with Keystone, whatever password.
+/// `name` is that of the Secret, if it is read.
 fn judge_keystone(
-    authentication: &Authentication,
+    name: Option<&str>,
     at: &Pointer,
     namespace: &str,
     verdict: &mut Verdict,
 ) -> Outcome {
-    let name = authentication.keystone_secret_name.as_deref().unwrap_or_default();
-    let is_asked = authentication.auth_mode.as_deref() == Some("keystone");
-    let has_password = authentication.keystone_auth_parameters.admin_password.is_some();
-    if name.is_empty() || (has_password && !is_asked) {
-        return Ok(());
-    }
+    let Some(name) = name else { return Ok(()) };
     if lacks(name, namespace, &["password"])?.is_some() {
         let text = format!("Secret {name} in namespace {namespace} has no key password");
         verdict.add(KEYSTONE.at(at.join("/keystoneSecretName")).says(text));

@@ -9,6 +9,7 @@
 
 pub mod characters;
 mod inheritance;
+mod keystone;
 mod network;
 pub mod nodes;
 mod nulls;
@@ -20,6 +21,7 @@ mod settings;
 mod unused;
 
 pub use inheritance::{Field, Inheritable, effective, effective_if_given};
+pub use keystone::KeystoneSecret;
 pub use network::Network;
 /// The facts of the components.
 pub use opensdn_crds::component;
