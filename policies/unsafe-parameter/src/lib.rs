@@ -100,12 +100,12 @@ fn vrouter_profile(
     if let Some(texts) = &object.environment {
         let at = spec.key("moreConfig");
         environment::judge_names(texts.iter(), None, &at, verdict);
-        environment::judge_values(texts.iter(), &at, verdict);
+        environment::judge_profile(texts.iter(), &at, verdict);
         environment::judge_word("/SUBCLUSTER", texts, &at, verdict);
     }
     for (texts, name) in [(&object.dpdk, "dpdk"), (&object.sriov, "sriov")] {
         if let Some(texts) = texts {
-            environment::judge_values(texts.iter(), &spec.key(name), verdict);
+            environment::judge_profile(texts.iter(), &spec.key(name), verdict);
         }
     }
     Ok(())
