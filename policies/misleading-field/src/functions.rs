@@ -11,7 +11,7 @@ use opensdn_policy_sdk::{
 };
 use serde_json::Value;
 
-use crate::Spec;
+use crate::{Spec, interfaces};
 
 pub(crate) const FUNCTIONS: Message = Message {
     code: "OSDN1815",
@@ -104,8 +104,9 @@ pub(crate) fn profile(
         return Ok(());
     };
     let title = format!("VrouterProfile {}", request.name);
-    let at = |name| Pointer::from("/spec/moreConfig").key(name);
-    let given = |name| variables.get(name).and_then(Value::as_str);
+    let at = |name: &str| Pointer::from("/spec/moreConfig").key(name);
+    let given = |name: &str| variables.get(name).and_then(Value::as_str);
+    interfaces::judge_profile(&title, given, at, verdict);
     if let Some(numbers) = given(NUMBERS) {
         judge_numbers(&title, numbers, at(NUMBERS), verdict);
     }

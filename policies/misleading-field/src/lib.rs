@@ -18,6 +18,7 @@
 mod access;
 mod dead;
 mod functions;
+mod interfaces;
 mod keystone;
 mod signer;
 mod values;
@@ -109,6 +110,11 @@ impl SetFields {
         self.0.get("envVariablesConfig")?.get(name)?.as_str()
     }
 
+    /// Whether VrouterProfiles are named, whose variables win over all else with our operator.
+    fn names_profiles(&self) -> bool {
+        self.0.get("profiles").and_then(Value::as_array).is_some_and(|all| !all.is_empty())
+    }
+
     fn switch(&self, field: &str) -> Option<bool> {
         self.0.get(field).and_then(Value::as_bool)
     }
@@ -198,7 +204,7 @@ fn judge(component: &ComponentView<'_, Spec>, nested: bool, verdict: &mut Verdic
         "Vrouter" => {
             values::judge_orchestrator(component, verdict);
             values::judge_pages(component, verdict);
-            values::judge_interfaces(component, verdict);
+            interfaces::judge(component, verdict);
             values::judge_paths(component, verdict);
             functions::judge(component, verdict);
         }
@@ -220,8 +226,8 @@ policy! {
         access::MODE,
         dead::ANALYTICS,
         dead::VROUTER,
-        values::INTERFACES,
-        values::L3MH,
+        interfaces::INTERFACES,
+        interfaces::L3MH,
         values::FABRIC,
         values::HEAP,
         functions::FUNCTIONS,

@@ -1,33 +1,9 @@
 //! Values that contradict each other, or that nothing can be found by.
 
-use opensdn_policy_components::{ComponentView, Network};
+use opensdn_policy_components::ComponentView;
 use opensdn_policy_sdk::{Message, Severity, Verdict};
 
 use crate::Spec;
-
-pub(crate) const INTERFACES: Message = Message {
-    code: "OSDN1804",
-    severity: Severity::Deny,
-    title: "the vrouters have several interfaces and no L3MH network",
-    explanation: "Several interfaces are for L3 multihoming, which l3mhCidr switches on. Without it the script of the \
-        agent expects the name of one interface. A list with commas is no name that a node has, and the agent ends with \
-        an error. Of a list with spaces it takes the first word for the interface and the second for its MAC address, \
-        with which vhost0 is not made. Of a variable it is judged too whether its words can be names of interfaces.",
-    hint: "set l3mhCidr to the network of the loopback addresses, or leave one interface; of several \
-        links without L3MH make a bond on the node and name that",
-};
-
-/// The kernel's (linux, `include/uapi/linux/if.h:33`, less the zero at its end).
-const LONGEST_INTERFACE: usize = 15;
-
-pub(crate) const L3MH: Message = Message {
-    code: "OSDN1805",
-    severity: Severity::Deny,
-    title: "the variable with the network for multi-homing is no network",
-    explanation: "The agent's script looks for the loopback address of its node in that network: of what is none it \
-        computes no address.",
-    hint: "write an IPv4 network with its prefix length, such as 100.1.1.0/24",
-};
 
 pub(crate) const FABRIC: Message = Message {
     code: "OSDN1705",
@@ -120,77 +96,6 @@ pub(crate) fn judge_paths(component: &ComponentView<'_, Spec>, verdict: &mut Ver
         let text =
             format!("{}: no such file in the container: {}", component.title(), names.join(", "));
         verdict.add(PATHS.at(component.setting("").key(first)).says(text));
-    }
-}
-
-pub(crate) fn judge_interfaces(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
-    let given = &component.spec.service_configuration;
-    // Variables are written last, so they win.
-    let of = |field: &str, variable: &str| {
-        given.variable(variable).or(given.text(field)).unwrap_or_default().to_owned()
-    };
-    let interfaces = of("physicalInterface", INTERFACES_VARIABLE);
-    let separators = |letter: char| letter == ',' || letter == ' ';
-    let names: Vec<&str> = interfaces.split(separators).filter(|name| !name.is_empty()).collect();
-    let variable = |name| component.setting("/envVariablesConfig").key(name);
-    let (at, field) = match given.variable(INTERFACES_VARIABLE) {
-        Some(_) => (variable(INTERFACES_VARIABLE), INTERFACES_VARIABLE),
-        None => (component.setting("/physicalInterface"), "physicalInterface"),
-    };
-    judge_variables(component, &names, verdict);
-    if names.len() < 2 {
-        return;
-    }
-    let mut twice: Vec<&str> = names
-        .iter()
-        .enumerate()
-        .filter(|(number, name)| names.iter().take(*number).any(|before| before == *name))
-        .map(|(_, name)| *name)
-        .collect();
-    twice.sort_unstable();
-    twice.dedup();
-    if of("l3mhCidr", "L3MH_CIDR").is_empty() {
-        let what = match names.as_slice() {
-            [first, second, ..] if !interfaces.contains(',') => {
-                format!("the agent takes {second} for the MAC address of {first}")
-            }
-            _ => "the agent takes the list for the name of one".to_owned(),
-        };
-        let text = format!(
-            "{}: {} interfaces ({}), and l3mhCidr is unset: {what}",
-            component.title(),
-            names.len(),
-            names.join(", ")
-        );
-        verdict.add(INTERFACES.at(at).says(text));
-    } else if !twice.is_empty() {
-        let text =
-            format!("{}: {field} names {} more than once", component.title(), twice.join(", "));
-        let hint = "name each interface once; probably another one was meant";
-        verdict.add(INTERFACES.at(at).severity(Severity::Warn).says(text).hint(hint));
-    }
-}
-
-const INTERFACES_VARIABLE: &str = "PHYSICAL_INTERFACE";
-const L3MH_VARIABLE: &str = "L3MH_CIDR";
-
-/// Of the fields the schema asks the same.
-fn judge_variables(component: &ComponentView<'_, Spec>, names: &[&str], verdict: &mut Verdict) {
-    let given = &component.spec.service_configuration;
-    let at = |name| component.setting("/envVariablesConfig").key(name);
-    let is_none = |name: &&&str| name.chars().count() > LONGEST_INTERFACE || name.contains('/');
-    if given.variable(INTERFACES_VARIABLE).is_some()
-        && let Some(name) = names.iter().find(is_none)
-    {
-        let text = format!("{}: {name:?} is no name of an interface", component.title());
-        let hint =
-            "write names of 1 to 15 characters without a slash, separated by commas or spaces";
-        verdict.add(INTERFACES.at(at(INTERFACES_VARIABLE)).says(text).hint(hint));
-    }
-    let network = given.variable(L3MH_VARIABLE).filter(|network| !network.is_empty());
-    if let Some(network) = network.filter(|network| Network::parse(network).is_none()) {
-        let text = format!("{}: L3MH_CIDR {network:?} is no IPv4 network", component.title());
-        verdict.add(L3MH.at(at(L3MH_VARIABLE)).says(text));
     }
 }
 
