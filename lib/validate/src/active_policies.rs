@@ -13,7 +13,7 @@ use opensdn_admission_policy::{
 use opensdn_crds::admission_policy::AdmissionPolicy;
 use opensdn_manifests::{Source as Text, read_limited};
 use opensdn_policy_host::{Binding, Finding, Limits, Mode, Policy, PolicySet, Ratcheting, Scope};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::error::Error;
 use crate::inputs::{explain, shown};
@@ -83,9 +83,6 @@ pub(crate) async fn assemble(
         wanted.add_tf_operator()?;
     }
     wanted.add_options(loader, options).await?;
-    if options.operator == Operator::TfOperator {
-        wanted.judge_salted_password();
-    }
     wanted.bind(loader, |binding| binding).await
 }
 
@@ -218,23 +215,11 @@ impl Wanted {
     /// Its limits, and the key of RabbitMQ's Secret that it alone reads: of `salted_password` it makes the user.
     fn add_tf_operator(&mut self) -> Result<(), Error> {
         self.add_text(&Text::new(TF_OPERATOR_NAME, TF_OPERATOR), None)?;
-        self.add_text(&Text::new(SECRET_KEYS_NAME, SECRET_KEYS), None)
-    }
-
-    /// Unless a user says otherwise.
-    fn judge_salted_password(&mut self) {
-        let Some(one) = self.policies.get_mut(MISSING_SECRET_KEY) else { return };
-        let What::Object { policy, .. } = &mut one.what else { return };
-        if policy.spec.module.built_in.as_deref() != Some(MISSING_SECRET_KEY) {
-            return;
+        self.add_text(&Text::new(SECRET_KEYS_NAME, SECRET_KEYS), None)?;
+        if let Some(one) = self.policies.get_mut(MISSING_SECRET_KEY) {
+            one.settings = Some(json!({"saltedPassword": true}));
         }
-        let settings = match &mut one.settings {
-            Some(settings) => settings.as_object_mut(),
-            None => Some(policy.spec.settings.get_or_insert_with(Map::new)),
-        };
-        if let Some(settings) = settings {
-            settings.entry("saltedPassword").or_insert(true.into());
-        }
+        Ok(())
     }
 
     async fn add_options(
