@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-use crate::status::Condition;
+use crate::status::{Condition, SessionCounts};
 
 enumeration! {
     /// Where an Upgrade goes to.
@@ -237,6 +237,12 @@ pub struct ServiceHealth {
     pub pods: i64,
     /// How often containers of its pods had been restarted.
     pub restarts: i64,
+    /// How many of its daemons were functional, by their introspect, of how many.
+    pub daemons: Option<SessionCounts>,
+    /// Of Vrouter: how many agents had a session with a control node.
+    pub xmpp: Option<SessionCounts>,
+    /// Of Control: how many BGP sessions were up.
+    pub bgp: Option<SessionCounts>,
 }
 
 /// A wave.
@@ -273,11 +279,11 @@ pub struct Wave {
 #[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct GateCheck {
-    /// What is asked: images-on-nodes, services-ready, pods-as-before.
+    /// What is asked: images-on-nodes, services-ready, pods-as-before, daemons-functional, xmpp-as-before, bgp-as-before.
     pub name: String,
     /// Whether it is well.
     pub passed: bool,
-    /// What was found, where it is not.
+    /// What was found, where it is not; of daemons in any case.
     pub message: Option<String>,
 }
 

@@ -30,6 +30,7 @@ use opensdn_crds::component::Component;
 use opensdn_crds::status::IntrospectStatus;
 use opensdn_http_client::{HttpClient, Trust};
 use opensdn_runtime::error_chain;
+use time::OffsetDateTime;
 use tokio::time::MissedTickBehavior;
 
 use crate::cache::Cache;
@@ -73,8 +74,8 @@ struct Known {
     /// The containers with introspect of each service, as it was described last.
     described: BTreeMap<Service, Vec<Daemon>>,
     services: BTreeMap<Service, IntrospectStatus>,
-    /// Those whose daemons were asked once, if they have any.
-    asked: BTreeSet<Service>,
+    /// Those whose daemons were asked once, if they have any, and when that began the last time.
+    asked: BTreeMap<Service, OffsetDateTime>,
 }
 
 /// A container with introspect.
@@ -134,7 +135,7 @@ impl Introspect {
     pub(crate) fn not_described(&self, service: &Service) {
         let mut known = self.known();
         if !known.described.contains_key(service) {
-            known.asked.insert(service.clone());
+            known.asked.insert(service.clone(), OffsetDateTime::now_utc());
         }
     }
 
@@ -156,11 +157,17 @@ impl Introspect {
     ) -> Option<IntrospectStatus> {
         self.interval?;
         let known = self.known();
-        let said = match known.asked.contains(service) {
+        let said = match known.asked.contains_key(service) {
             true => known.services.get(service),
             false => before,
         };
         said.cloned()
+    }
+
+    /// When the daemons of the service began to be asked for what they have said last; none before they were asked.
+    #[must_use]
+    pub(crate) fn asked_at(&self, service: &Service) -> Option<OffsetDateTime> {
+        self.known().asked.get(service).copied()
     }
 
     /// The services of which something else is known than before, once.
@@ -197,6 +204,7 @@ impl Introspect {
 
     /// Asks each daemon of each pod of the namespace once, and says which namespace it was.
     async fn round(&self, cache: &Cache, namespace: String) -> String {
+        let began = OffsetDateTime::now_utc();
         let targets = self.targets(cache, &namespace);
         let services = self.described_in(&namespace);
         let asked = futures::stream::iter(targets).map(|target| async move {
@@ -210,7 +218,7 @@ impl Introspect {
         }
         let now =
             by_service.into_iter().filter_map(|(service, heard)| Some((service, summary(heard)?)));
-        self.replace(services, now.collect());
+        self.replace(services, now.collect(), began);
         namespace
     }
 
@@ -221,14 +229,19 @@ impl Introspect {
 
     /// Notes what is known of these services now, and names those of which it is something else than before. One that was
     /// forgotten in the meantime stays so.
-    fn replace(&self, asked: BTreeSet<Service>, mut now: BTreeMap<Service, IntrospectStatus>) {
+    fn replace(
+        &self,
+        asked: BTreeSet<Service>,
+        mut now: BTreeMap<Service, IntrospectStatus>,
+        began: OffsetDateTime,
+    ) {
         let mut known = self.known();
         for service in asked {
             if !known.described.contains_key(&service) {
                 continue;
             }
             let status = now.remove(&service);
-            let is_first = known.asked.insert(service.clone());
+            let is_first = known.asked.insert(service.clone(), began).is_none();
             if known.services.get(&service) != status.as_ref() || is_first {
                 tracing::debug!(?service, ?status, "daemons say something else than before");
                 // An error means that the process ends.

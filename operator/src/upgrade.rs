@@ -214,8 +214,8 @@ fn decide(
     around: &Around<'_>,
 ) -> Decision {
     let manager = around.manager;
-    let services =
-        manager.map(|manager| observe::services(&ctx.cache, manager)).unwrap_or_default();
+    let services = manager.map(|one| observe::services(&ctx.cache, &ctx.introspect, one));
+    let services = services.unwrap_or_default();
     let paused = manager.and_then(|manager| names::paused(manager, None));
     let release = manager.and_then(|manager| manager.annotations().get(release::ANNOTATION));
     let id = format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any());

@@ -1,6 +1,6 @@
 //! What the operator hears of daemons by introspect, on a real control plane: pods are simulated, and their agents are
 //! servers of this machine with the certificates that the operator has made for them. What pages say is tested in the
-//! operator, what `status` makes of it in the plugin.
+//! operator, what `status` makes of it in the plugin, and what an upgrade does in `lib/upgrade`.
 
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use opensdn_testing::eventually::eventually;
+use opensdn_testing::eventually::{eventually, eventually_within};
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::operator::Operator;
 use opensdn_testing::sandbox::Sandbox;
@@ -23,6 +23,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::operator::LABEL;
+use crate::operator_upgrade::WHOLE;
 use crate::plugin_status::{document, plugin};
 
 const MANAGER: [&str; 3] = ["managers.tf.tungsten.io", "-n=tf", "cluster1"];
@@ -201,5 +202,63 @@ async fn an_agent_without_a_control_node_is_in_the_status_though_its_pod_is_read
     };
     eventually("the next one has asked", said).await;
     assert_ne!(read(&sandbox, &MANAGER).await?["metadata"]["resourceVersion"], before);
+    Ok(())
+}
+
+/// What the Upgrade says of itself.
+async fn upgrade(sandbox: &Sandbox) -> Value {
+    let upgrade = ["upgrades.opensdn.io", "-n=tf", "up"];
+    read(sandbox, &upgrade).await.unwrap_or_default()["status"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upgrade_waits_behind_a_wave_for_an_agent_that_has_lost_its_control_node() -> Outcome {
+    let sandbox = Sandbox::builder().simulated_nodes(3).start().await?;
+    let _operator = Operator::install_asking_daemons(&sandbox).await?;
+    let port = TcpListener::bind("127.0.79.8:0").await?.local_addr()?.port();
+    running(&sandbox, port).await?;
+    let mut agents = Vec::new();
+    for number in 1..=3 {
+        let address = format!("127.0.79.{number}");
+        agents.push(Agent::start(&sandbox, &address, port, "Functional").await?);
+    }
+    let all_work = async || introspect(&sandbox).await["xmpp"] == json!({"up": 3, "all": 3});
+    eventually("all agents work", all_work).await;
+    let is_ready = async || {
+        let manager = read(&sandbox, &MANAGER).await.unwrap_or_default();
+        let mut all = manager["status"]["conditions"].as_array().into_iter().flatten();
+        all.any(|one| one["type"] == "Ready" && one["status"] == "True")
+    };
+    eventually_within(WHOLE, "the Manager is Ready", is_ready).await;
+
+    let spec = json!({"manager": "cluster1", "soak": "1s", "waveTimeout": "10m", "prePull": false,
+        "images": [{"container": "zookeeper", "image": "registry.example.com/contrail-external-zookeeper:R24.2"}]});
+    let object = json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "Upgrade",
+        "metadata": {"name": "up", "namespace": "tf"}, "spec": spec});
+    send(&sandbox, &["create"], &object).await?.success();
+    let begins = async || upgrade(&sandbox).await["phase"] == "Running";
+    eventually("it begins", begins).await;
+    agents[1].becomes("Non-Functional");
+    let of_vrouter = |status: &Value| {
+        let mut all = status["snapshot"].as_array().into_iter().flatten();
+        all.find(|one| one["service"] == "Vrouter/vrouter1").cloned()
+    };
+    let before = of_vrouter(&upgrade(&sandbox).await).ok_or("it is not in the snapshot")?;
+    assert_eq!(before["xmpp"], json!({"up": 3, "all": 3}), "{before}");
+    let why = "Vrouter/vrouter1: 2 of 3 agents with a control node, 3 before (xmpp-as-before)";
+    let waits = async || {
+        let status = upgrade(&sandbox).await;
+        assert_ne!(status["phase"], "Succeeded", "{status:#}");
+        status["message"].as_str().is_some_and(|message| message.contains(why))
+    };
+    eventually_within(WHOLE, "its gate is shut", waits).await;
+    agents[1].becomes("Functional");
+    let is_over = async || upgrade(&sandbox).await["phase"] == "Succeeded";
+    eventually_within(WHOLE, "it succeeds", is_over).await;
+    let gate = upgrade(&sandbox).await["waves"][0]["gate"].clone();
+    let mut checks = gate.as_array().into_iter().flatten();
+    let xmpp = checks.find(|check| check["name"] == "xmpp-as-before").ok_or("no such check")?;
+    let said = "Vrouter/vrouter1: 3 of 3 agents with a control node, 3 before";
+    assert_eq!((&xmpp["passed"], &xmpp["message"]), (&json!(true), &json!(said)));
     Ok(())
 }

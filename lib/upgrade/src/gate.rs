@@ -1,7 +1,9 @@
 //! What has to be well before a wave is done: its own services, and all others that were well when it was planned.
 
 use opensdn_crds::upgrade::{GateCheck, ServiceHealth};
+use time::OffsetDateTime;
 
+use crate::daemons;
 use crate::health::Service;
 
 /// As many services are named in one message.
@@ -17,6 +19,7 @@ pub fn checks(
     let now = |id: &str| services.iter().find(|one| one.id == id);
     let mut bad = Vec::new();
     let mut fewer = Vec::new();
+    let mut compared = Vec::new();
     for before in counting(snapshot, skipped) {
         match now(&before.service) {
             // A service that is gone from the Manager is not missed.
@@ -32,14 +35,45 @@ pub fn checks(
                         service.id, before.pods
                     ));
                 }
+                compared.extend(daemons::compare(before, service));
             }
         }
     }
     // A node that is lost meanwhile takes its pods along, and no one can wait for them.
-    vec![
+    let mut checks = vec![
         check("services-ready", &bad),
         GateCheck { passed: true, ..check("pods-as-before", &fewer) },
-    ]
+    ];
+    let names = [daemons::FUNCTIONAL, daemons::XMPP, daemons::BGP];
+    checks.extend(names.map(|name| of_daemons(name, &compared)));
+    checks
+}
+
+/// Where nothing is worse it says how it is.
+fn of_daemons(name: &str, compared: &[daemons::Finding]) -> GateCheck {
+    let texts = |is_worse: bool| -> Vec<String> {
+        let of_name = compared.iter().filter(|one| one.check == name && one.is_worse == is_worse);
+        of_name.map(|one| one.text.clone()).collect()
+    };
+    let worse = texts(true);
+    match worse.is_empty() {
+        true => GateCheck { passed: true, ..check(name, &texts(false)) },
+        false => check(name, &worse),
+    }
+}
+
+/// The first service whose daemons have not been asked since then, where that is to be known.
+pub(crate) fn unheard<'a>(
+    snapshot: &'a [ServiceHealth],
+    services: &[Service],
+    skipped: &'a [&str],
+    since: OffsetDateTime,
+) -> Option<&'a str> {
+    let is_unheard = |before: &&ServiceHealth| {
+        let now = services.iter().find(|one| one.id == before.service);
+        now.is_some_and(|now| daemons::are_unheard(before, now, since))
+    };
+    counting(snapshot, skipped).find(is_unheard).map(|one| one.service.as_str())
 }
 
 /// What counts: services that were well when it was planned, and that no user left out.

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use opensdn_crds::upgrade::{ImageChange, ServiceHealth};
 
+use crate::daemons::Daemons;
+
 /// How a service is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Service {
@@ -21,6 +23,8 @@ pub struct Service {
     pub images: BTreeMap<String, String>,
     /// Its pods.
     pub pods: Vec<Pod>,
+    /// What its daemons say of themselves, where they are asked.
+    pub daemons: Option<Daemons>,
 }
 
 /// How a pod is.
@@ -121,14 +125,24 @@ impl Service {
     /// As a snapshot has it.
     #[must_use]
     pub fn health(&self) -> ServiceHealth {
-        let ready = self.pods.iter().filter(|pod| pod.is_ready).count();
+        let daemons = self.daemons.as_ref();
         ServiceHealth {
             service: self.id.clone(),
             ready: self.is_ready,
             message: (!self.is_ready).then(|| self.message.clone()),
-            pods: i64::try_from(ready).unwrap_or(i64::MAX),
+            pods: self.ready_pods(),
             restarts: self.restarts(),
+            daemons: daemons.map(Daemons::functional),
+            xmpp: daemons.and_then(|daemons| daemons.said.xmpp),
+            bgp: daemons.and_then(|daemons| daemons.said.bgp),
         }
+    }
+
+    /// How many of its pods are ready.
+    #[must_use]
+    pub fn ready_pods(&self) -> i64 {
+        let ready = self.pods.iter().filter(|pod| pod.is_ready).count();
+        i64::try_from(ready).unwrap_or(i64::MAX)
     }
 
     /// What is the matter with it: of the first pod with trouble, else what the service waits for.

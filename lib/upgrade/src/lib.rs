@@ -9,6 +9,7 @@
 //! plan      what is to be done, and what speaks against it
 //! pull      which node needs which of the new images, and has them
 //! gate      what has to be well behind a wave
+//! daemons   what daemons say of themselves, compared with what they said before
 //! next      what is next, by what was done and how it is now
 //! report    how it went
 //! digest    short names for what is long
@@ -16,6 +17,7 @@
 
 #![warn(missing_docs)]
 
+pub mod daemons;
 pub mod digest;
 pub mod drain;
 pub mod gate;

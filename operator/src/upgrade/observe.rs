@@ -6,20 +6,26 @@ use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use opensdn_crds::component::COMPONENTS;
 use opensdn_crds::upgrade::Phase;
+use opensdn_upgrade::daemons::Daemons;
 use opensdn_upgrade::health::Service;
 use serde_json::{Value, json};
 
 use crate::cache::Cache;
 use crate::canary::{is_at_work, phase};
 use crate::component::word;
+use crate::introspect::{self, Introspect};
 use crate::kind::{Kind, Workload};
 use crate::names::Instance;
 use crate::node::Node;
 use crate::object::is_controlled_by;
 use crate::pod::labelled;
 
-/// The services that the Manager has made, with their pods.
-pub(super) fn services(cache: &Cache, manager: &DynamicObject) -> Vec<Service> {
+/// The services that the Manager has made, with their pods, and what their daemons have said last.
+pub(super) fn services(
+    cache: &Cache,
+    introspect: &Introspect,
+    manager: &DynamicObject,
+) -> Vec<Service> {
     let namespace = manager.namespace().unwrap_or_default();
     let manager = manager.uid().unwrap_or_default();
     let mut services = Vec::new();
@@ -36,7 +42,14 @@ pub(super) fn services(cache: &Cache, manager: &DynamicObject) -> Vec<Service> {
             let pods = labelled(cache, &namespace, &instance);
             let pods: Vec<Value> =
                 pods.iter().filter(|pod| is_kept(pod)).map(|pod| json!(**pod)).collect();
-            services.push(Service::of_objects(facts.kind, &json!(*object), &pods));
+            let mut service = Service::of_objects(facts.kind, &json!(*object), &pods);
+            // What is known here is in the status a moment later.
+            let asked = introspect::Service::of(facts, &object);
+            let stored = service.daemons.take().map(|daemons| daemons.said);
+            service.daemons = introspect
+                .of(&asked, stored.as_ref())
+                .map(|said| Daemons { said, asked_at: introspect.asked_at(&asked) });
+            services.push(service);
         }
     }
     services

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use opensdn_crds::status::READY;
+use opensdn_crds::status::{IntrospectStatus, READY};
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::{Pod, Service};
+use crate::daemons::Daemons;
 use crate::object::{condition, list, text, was_started};
 
 impl Service {
@@ -33,8 +35,16 @@ impl Service {
             message: message.to_owned(),
             images: containers.map(image).collect(),
             pods: pods.into_iter().map(Pod::of_object).collect(),
+            daemons: daemons(object),
         }
     }
+}
+
+/// What cannot be read is not known.
+fn daemons(object: &Value) -> Option<Daemons> {
+    let said = object.pointer("/status/introspect")?;
+    let said = IntrospectStatus::deserialize(said).ok()?;
+    Some(Daemons { said, asked_at: None })
 }
 
 impl Pod {

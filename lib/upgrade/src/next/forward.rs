@@ -3,6 +3,7 @@
 use opensdn_crds::upgrade::{OnFailure, Phase, State, Step, UpgradeRemark};
 
 use super::{Crossed, FAILURE, Run, back, is_over, parse, text};
+use crate::daemons;
 use crate::drain;
 use crate::gate;
 use crate::health::Side;
@@ -269,17 +270,22 @@ impl Run<'_> {
         let has_new = |pod: &&crate::health::Pod| pod.has(&step.images, Side::New);
         let first = service.pods.iter().find(has_new);
         // One that lacked pods before may lack them still.
-        let was_ready =
-            self.status.snapshot.iter().flatten().any(|one| one.service == service.id && one.ready);
-        let others_are_ready = !was_ready || service.pods.iter().all(|pod| pod.is_ready);
+        let mut snapshot = self.status.snapshot.iter().flatten();
+        let before = snapshot.find(|one| one.service == service.id && one.ready).cloned();
+        let others_are_ready = before.is_none() || service.pods.iter().all(|pod| pod.is_ready);
+        let worse = before.as_ref().and_then(|before| daemons::worse(before, service));
         let restarts = service.restarts();
         let message = match first {
-            Some(pod) if pod.is_ready && others_are_ready => {
+            Some(pod) if pod.is_ready && others_are_ready && worse.is_none() => {
                 // One that starts again and again, or was made again, is ready in between.
                 let is_restless = step.restarts.is_some_and(|before| restarts > before)
                     || step.canary_pod.as_ref().is_some_and(|before| *before != pod.uid);
                 let since = step.canary_since.clone().filter(|_| !is_restless);
-                if self.has_lasted(since.as_ref()) {
+                let is_unheard = |since| {
+                    before.as_ref().is_some_and(|one| daemons::are_unheard(one, service, since))
+                };
+                let is_unheard = since.as_deref().and_then(parse).is_some_and(is_unheard);
+                if self.has_lasted(since.as_ref()) && !is_unheard {
                     return self.step(place, |step| {
                         (step.state, step.message, step.held) = (State::Running, None, None);
                     });
@@ -305,6 +311,7 @@ impl Run<'_> {
             first => {
                 self.step(place, |step| step.canary_since = None);
                 match first {
+                    Some(pod) if pod.is_ready && others_are_ready => worse.unwrap_or_default(),
                     Some(pod) if pod.is_ready => service.trouble(),
                     Some(pod) => {
                         format!("pod {}, the first with the new images: {}", pod.name, pod.why())
@@ -333,7 +340,11 @@ impl Run<'_> {
             wave.as_ref().and_then(|wave| wave.restarts).is_some_and(|before| restarts > before);
         let since =
             wave.and_then(|wave| wave.healthy_since).filter(|_| shut.is_none() && !is_restless);
-        if self.has_lasted(since.as_ref()) {
+        let unheard = since.as_deref().and_then(parse).and_then(|since| {
+            let first = gate::unheard(&snapshot, self.at.services, &skipped, since);
+            first.map(str::to_owned)
+        });
+        if self.has_lasted(since.as_ref()) && unheard.is_none() {
             let now = self.now.clone();
             self.wave(place, |wave| {
                 (wave.state, wave.finished_at, wave.gate) =
@@ -357,6 +368,10 @@ impl Run<'_> {
             None if is_restless && is_late => {
                 let why = "containers of services that were well are started again and again: kubectl opensdn status";
                 self.fail(place, name, why);
+            }
+            None if is_late && unheard.is_some() => {
+                let id = unheard.unwrap_or_default();
+                self.fail(place, name, &format!("{id}: its daemons were not asked for introspect"));
             }
             None => self.set(Phase::Running, format!("the wave {name} has to be well for a while")),
             Some(why) if is_late => self.fail(place, name, &why),

@@ -1,5 +1,6 @@
 //! An Upgrade from its beginning to its end.
 
+mod agents;
 mod drained;
 mod restless;
 mod world;

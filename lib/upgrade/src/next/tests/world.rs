@@ -4,10 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use opensdn_crds::status::{IntrospectStatus, SessionCounts};
 use opensdn_crds::upgrade::{Phase, State, UpgradeSpec, UpgradeStatus};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
+use crate::daemons::Daemons;
 use crate::health::{Pod, Service};
 use crate::images;
 use crate::next::{Decision, SetImages, Situation, next, parse};
@@ -28,6 +30,8 @@ pub(super) struct World {
     pub(super) drained: BTreeSet<String>,
     /// A service of which a container is started again all the time.
     pub(super) restless: Option<&'static str>,
+    /// How often the agents are asked, if they are.
+    pub(super) asks: Option<Duration>,
     /// What nodes pull: an image that has `bad` in its name never comes.
     pub(super) pullers: Vec<Puller>,
     /// Each image that was set, as `Webui/a webuiweb:NEW`.
@@ -92,6 +96,7 @@ impl World {
             other: None,
             drained: BTreeSet::new(),
             restless: None,
+            asks: None,
             pullers: Vec::new(),
             set: Vec::new(),
             decisions: 0,
@@ -112,9 +117,48 @@ impl World {
                 message: "3 of 3 pods ready".to_owned(),
                 images,
                 pods,
+                daemons: None,
             });
         }
         world
+    }
+
+    /// Whose agents are asked so often.
+    pub(super) fn asking(mut self, interval: Duration) -> Self {
+        self.asks = Some(interval);
+        self.ask();
+        self
+    }
+
+    /// An image that has `deaf` in its name finds no control node, and `mute` in that of another service means that no agent
+    /// does.
+    fn ask(&mut self) {
+        let Some(interval) = self.asks else { return };
+        let is_mute = self
+            .services
+            .iter()
+            .flat_map(|one| &one.pods)
+            .any(|pod| pod.images.values().any(|image| image.contains("mute")));
+        let now = self.now;
+        let Some(vrouter) = self.services.iter_mut().find(|one| one.id == "Vrouter/a") else {
+            return;
+        };
+        let before = vrouter.daemons.as_ref().and_then(|daemons| daemons.asked_at);
+        if before.is_some_and(|before| now - before < interval) {
+            return;
+        }
+        let is_up = |pod: &&Pod| {
+            !is_mute && pod.is_ready && !pod.images.values().any(|image| image.contains("deaf"))
+        };
+        let up = i32::try_from(vrouter.pods.iter().filter(is_up).count()).unwrap();
+        let all = i32::try_from(vrouter.pods.len()).unwrap();
+        let said = IntrospectStatus {
+            functional: Some(up),
+            daemons: Some(all),
+            xmpp: Some(SessionCounts { up: Some(up), all: Some(all) }),
+            ..IntrospectStatus::default()
+        };
+        vrouter.daemons = Some(Daemons { said, asked_at: Some(now) });
     }
 
     /// One that takes fewer passes.
@@ -144,12 +188,17 @@ impl World {
 
     /// With images of this service that do not work.
     pub(super) fn with_bad(kind: &str) -> Self {
+        Self::with_tag(kind, "bad")
+    }
+
+    /// With images of this service that have another tag.
+    pub(super) fn with_tag(kind: &str, tag: &str) -> Self {
         let mut world = Self::new();
         let (_, _, container) = ALL.iter().find(|one| one.1 == kind).unwrap();
         let image = opensdn_crds::upgrade::Image {
             kind: None,
             container: (*container).to_owned(),
-            image: format!("contrail-{container}:bad"),
+            image: format!("contrail-{container}:{tag}"),
         };
         world.spec.images = Some(vec![image]);
         world
@@ -249,6 +298,7 @@ impl World {
                 service.pods[0].restarts += 1;
             }
         }
+        self.ask();
     }
 
     pub(super) fn phase(&self) -> Phase {

@@ -1,0 +1,234 @@
+//! What the daemons of a service say of themselves, compared with what they said when the upgrade was planned. A pod is ready
+//! as soon as its port is open: an agent that finds no control node, or a daemon without its database, is seen only here.
+
+use opensdn_crds::status::{IntrospectStatus, SessionCounts};
+use opensdn_crds::upgrade::ServiceHealth;
+use time::OffsetDateTime;
+
+use crate::health::Service;
+
+/// What the daemons of a service have said last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Daemons {
+    /// In the words of its status.
+    pub said: IntrospectStatus,
+    /// When they began to be asked for it. Unset: not since this operator leads.
+    pub asked_at: Option<OffsetDateTime>,
+}
+
+impl Daemons {
+    /// How many are functional, of how many.
+    #[must_use]
+    pub fn functional(&self) -> SessionCounts {
+        SessionCounts { up: self.said.functional, all: self.said.daemons }
+    }
+
+    /// The first that is not functional, and what it says.
+    fn wrong(&self) -> Option<String> {
+        let one = self.said.not_active.as_ref()?.first()?;
+        let said = one.message.as_deref().map_or_else(String::new, |said| format!(": {said}"));
+        Some(format!("{} on {}{said}", one.container, one.node))
+    }
+}
+
+/// A comparison of what was with what is.
+struct Compared {
+    /// How many were up.
+    before: i32,
+    /// How many are, of how many.
+    now: SessionCounts,
+    /// So many fewer are not blamed on the upgrade: they went with pods, of a node that was lost for one.
+    gone: i64,
+}
+
+impl Compared {
+    fn is_worse(&self) -> bool {
+        let up = i64::from(self.now.up.unwrap_or_default());
+        // Of fewer that are to be none is missed.
+        let is_all = self.now.all.is_some_and(|all| up >= i64::from(all));
+        !is_all && up < i64::from(self.before) - self.gone
+    }
+
+    fn in_words(&self, what: &str) -> String {
+        let Self { before, now, .. } = self;
+        let (up, all) = (now.up.unwrap_or_default(), now.all.unwrap_or_default());
+        format!("{up} of {all} {what}, {before} before")
+    }
+}
+
+/// What came of comparing one thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    /// Name of the check.
+    pub(crate) check: &'static str,
+    /// Whether it is worse than before.
+    pub(crate) is_worse: bool,
+    /// The service, what is and what was.
+    pub(crate) text: String,
+}
+
+/// What is known of a service now as before, compared.
+pub(crate) fn compare(before: &ServiceHealth, service: &Service) -> Vec<Finding> {
+    let Some(now) = &service.daemons else { return Vec::new() };
+    let gone = (before.pods - service.ready_pods()).max(0);
+    let mut found = Vec::new();
+    let mut add = |check, before: Option<SessionCounts>, now, gone, what: &str, why: &str| {
+        let Some(before) = before.and_then(|before| before.up) else { return };
+        let compared = Compared { before, now, gone };
+        let is_worse = compared.is_worse();
+        let why = if is_worse { why } else { "" };
+        let text = format!("{}: {}{why}", service.id, compared.in_words(what));
+        found.push(Finding { check, is_worse, text });
+    };
+    let of_a_pod = before.daemons.and_then(|all| all.all).map_or(0, i64::from);
+    let of_a_pod = of_a_pod.checked_div(before.pods.max(1)).unwrap_or_default() + 1;
+    let wrong = now.wrong().map_or_else(String::new, |wrong| format!("; {wrong}"));
+    let functional = now.functional();
+    add(FUNCTIONAL, before.daemons, functional, gone * of_a_pod, "daemons functional", &wrong);
+    if let Some(xmpp) = now.said.xmpp {
+        add(XMPP, before.xmpp, xmpp, gone, "agents with a control node", "");
+    }
+    // One between two nodes is counted at either end: with a pod away it is not known how many are missed.
+    if let Some(bgp) = now.said.bgp.filter(|_| gone == 0) {
+        add(BGP, before.bgp, bgp, 0, "BGP sessions up", "");
+    }
+    found
+}
+
+/// In which respect a service is worse than before.
+pub(crate) fn worse(before: &ServiceHealth, service: &Service) -> Option<String> {
+    let mut found = compare(before, service).into_iter();
+    found.rfind(|one| one.is_worse).map(|one| one.text)
+}
+
+/// Whether the daemons of a service, of which some worked before, have not been asked since that time.
+pub(crate) fn are_unheard(
+    before: &ServiceHealth,
+    service: &Service,
+    since: OffsetDateTime,
+) -> bool {
+    let any = |counts: Option<SessionCounts>| counts.and_then(|one| one.up).unwrap_or_default() > 0;
+    let Some(now) = &service.daemons else { return false };
+    any(before.daemons) && now.asked_at.is_none_or(|asked_at| asked_at < since)
+}
+
+/// Names of checks.
+pub(crate) const FUNCTIONAL: &str = "daemons-functional";
+pub(crate) const XMPP: &str = "xmpp-as-before";
+pub(crate) const BGP: &str = "bgp-as-before";
+
+#[cfg(test)]
+mod tests {
+    use opensdn_crds::status::{DaemonState, DaemonWord};
+
+    use super::*;
+    use crate::health::Pod;
+
+    fn counts(up: i32, all: i32) -> Option<SessionCounts> {
+        Some(SessionCounts { up: Some(up), all: Some(all) })
+    }
+
+    /// Of three nodes, with an agent and a node manager each.
+    fn vrouter(ready: usize, functional: i32, xmpp: i32) -> Service {
+        let pod =
+            |number| Pod { name: format!("{number}"), is_ready: number < ready, ..Pod::default() };
+        let wrong = DaemonState {
+            pod: "2".to_owned(),
+            node: "w2".to_owned(),
+            container: "vrouteragent".to_owned(),
+            state: DaemonWord::Initializing,
+            message: Some("XMPP:control-node:10.0.0.1 connection down".to_owned()),
+        };
+        let said = IntrospectStatus {
+            functional: Some(functional),
+            daemons: Some(6),
+            not_active: (functional < 6).then(|| vec![wrong]),
+            xmpp: counts(xmpp, 3),
+            ..IntrospectStatus::default()
+        };
+        Service {
+            id: "Vrouter/v".to_owned(),
+            is_ready: true,
+            pods: (0..3).map(pod).collect(),
+            daemons: Some(Daemons { said, asked_at: None }),
+            ..Service::default()
+        }
+    }
+
+    /// What is worse.
+    fn all_worse(before: &ServiceHealth, now: &Service) -> Vec<(&'static str, String)> {
+        let found = compare(before, now).into_iter().filter(|one| one.is_worse);
+        found.map(|one| (one.check, one.text)).collect()
+    }
+
+    #[test]
+    fn an_agent_without_a_control_node_is_worse_than_before() {
+        let before = vrouter(3, 6, 3).health();
+        let texts: Vec<_> =
+            compare(&before, &vrouter(3, 6, 3)).into_iter().map(|one| one.text).collect();
+        let expected = [
+            "Vrouter/v: 6 of 6 daemons functional, 6 before",
+            "Vrouter/v: 3 of 3 agents with a control node, 3 before",
+        ];
+        assert_eq!(texts, expected);
+        assert_eq!(worse(&before, &vrouter(3, 6, 3)), None);
+        let expected = [
+            (
+                FUNCTIONAL,
+                "Vrouter/v: 5 of 6 daemons functional, 6 before; vrouteragent on w2: XMPP:control-node:10.0.0.1 connection down",
+            ),
+            (XMPP, "Vrouter/v: 2 of 3 agents with a control node, 3 before"),
+        ];
+        let found = all_worse(&before, &vrouter(3, 5, 2));
+        assert_eq!(found, expected.map(|(name, text)| (name, text.to_owned())));
+        let last = worse(&before, &vrouter(3, 5, 2)).unwrap();
+        assert_eq!(last, expected[1].1);
+    }
+
+    #[test]
+    fn what_was_so_before_or_went_with_a_node_is_not_blamed_on_the_upgrade() {
+        let before = vrouter(3, 5, 2).health();
+        assert_eq!(worse(&before, &vrouter(3, 5, 2)), None, "as before");
+        let before = vrouter(3, 6, 3).health();
+        assert_eq!(worse(&before, &vrouter(2, 4, 2)), None, "a node is lost");
+        let found = all_worse(&before, &vrouter(2, 4, 1));
+        assert_eq!(found.len(), 1, "and another agent has lost its own");
+        let unknown = Service { daemons: None, ..vrouter(3, 0, 0) };
+        assert_eq!(worse(&before, &unknown), None, "they are asked no more");
+        assert_eq!(worse(&unknown.health(), &vrouter(3, 0, 0)), None, "they were not asked before");
+    }
+
+    #[test]
+    fn bgp_sessions_are_compared_while_no_pod_is_away() {
+        let control = |ready, up| {
+            let mut one = vrouter(ready, 6, 3);
+            let said = &mut one.daemons.as_mut().unwrap().said;
+            (said.bgp, said.xmpp) = (counts(up, 4), None);
+            one
+        };
+        let before = control(3, 4).health();
+        assert_eq!(worse(&before, &control(3, 4)), None);
+        let found = worse(&before, &control(3, 3)).unwrap();
+        assert_eq!(found, "Vrouter/v: 3 of 4 BGP sessions up, 4 before");
+        assert_eq!(worse(&before, &control(2, 2)), None);
+    }
+
+    #[test]
+    fn what_daemons_said_before_their_pods_were_replaced_counts_for_nothing() {
+        let (early, late) =
+            (OffsetDateTime::UNIX_EPOCH, OffsetDateTime::UNIX_EPOCH + time::Duration::SECOND);
+        let asked = |at| {
+            let mut one = vrouter(3, 6, 3);
+            one.daemons.as_mut().unwrap().asked_at = at;
+            one
+        };
+        let before = vrouter(3, 6, 3).health();
+        assert!(are_unheard(&before, &asked(None), early));
+        assert!(are_unheard(&before, &asked(Some(early)), late));
+        assert!(!are_unheard(&before, &asked(Some(late)), late));
+        let none = vrouter(3, 0, 0).health();
+        assert!(!are_unheard(&none, &asked(None), early), "none worked: there is nothing to lose");
+        let off = Service { daemons: None, ..vrouter(3, 6, 3) };
+        assert!(!are_unheard(&before, &off, early), "they are not asked here");
+    }
+}
