@@ -27,7 +27,7 @@ mod version;
 
 pub use comment::{Comment, Suppression};
 pub use document::Document;
-pub use limited::{Limited, read_limited, read_limited_text};
+pub use limited::{Limited, open_named, read_limited, read_limited_text};
 pub use problem::{Problem, Severity, codes};
 pub use read::{MAX_DEPTH, MAX_DOCUMENT_BYTES, MAX_VALUES, Parsed, read};
 pub use schema::Schemas;

@@ -42,13 +42,36 @@ fn too_large(most: u64) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, message)
 }
 
+/// Opens what a person named. To open a named pipe waits, without a word, for a writer that may never come: it is refused.
+/// Those that a shell makes (`<(command)`) are below `/dev/fd` and have theirs.
+///
+/// # Errors
+/// It cannot be opened, or is a named pipe.
+pub fn open_named(path: &Path) -> io::Result<File> {
+    let of_shell = ["/dev/fd", "/dev/stdin", "/proc"].iter().any(|one| path.starts_with(one));
+    if !of_shell && is_pipe(&std::fs::metadata(path)?) {
+        return Err(io::Error::other("it is a named pipe: give a file, or - for standard input"));
+    }
+    File::open(path)
+}
+
+#[cfg(unix)]
+fn is_pipe(metadata: &std::fs::Metadata) -> bool {
+    std::os::unix::fs::FileTypeExt::is_fifo(&metadata.file_type())
+}
+
+#[cfg(not(unix))]
+fn is_pipe(_: &std::fs::Metadata) -> bool {
+    false
+}
+
 /// The bytes of a file that has at most so many.
 ///
 /// # Errors
 /// It cannot be read, or has more.
 pub fn read_limited(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    Limited::new(File::open(path)?, most).read_to_end(&mut bytes)?;
+    Limited::new(open_named(path)?, most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -66,6 +89,16 @@ mod tests {
     use std::io::{Read as _, repeat};
 
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_named_pipe_is_refused_instead_of_waiting_for_a_writer() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let error = read_limited(&pipe, 10).unwrap_err();
+        assert_eq!(error.to_string(), "it is a named pipe: give a file, or - for standard input");
+    }
 
     #[test]
     fn what_has_no_end_is_refused_and_what_fits_is_read_whole() {

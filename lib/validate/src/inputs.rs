@@ -2,12 +2,12 @@
 //! input. Nothing is parsed here; what kustomize makes of a folder is in `kustomize.rs`.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use opensdn_manifests::Limited;
+use opensdn_manifests::{Limited, open_named};
 
 use crate::error::Error;
 use crate::kustomize::{self, Built};
@@ -81,7 +81,7 @@ impl Input {
 
 /// A file has an end, and need not fit into memory; a device or a pipe may have none.
 fn opened(path: &Path) -> io::Result<Box<dyn Read>> {
-    let file = File::open(path)?;
+    let file = open_named(path)?;
     if file.metadata()?.is_file() {
         return Ok(Box::new(file));
     }
@@ -214,7 +214,7 @@ impl Inputs {
             return;
         }
         // A file that cannot be opened is reported here; one that goes later, when it is read.
-        match File::open(path) {
+        match open_named(path) {
             Ok(_) => self.push(shown(path), Origin::File, Content::File(path.to_owned())),
             Err(error) => self.refuse(path, &error),
         }

@@ -2,12 +2,11 @@
 //! what is unknown is kept and reported, for it may be of a newer version. Where the file is, is not
 //! known here.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Command;
-use opensdn_manifests::{Document, Severity, Source, Span, join, read};
+use opensdn_manifests::{Document, Severity, Source, Span, join, open_named, read};
 use serde_json::{Map, Value};
 
 use super::keys::{self, KEYS, Key};
@@ -25,7 +24,7 @@ const MOST: u64 = 1 << 20;
 pub(crate) fn bytes(location: &Location) -> Result<Option<Vec<u8>>, Failure> {
     let Location { path, named } = location;
     let mut bytes = Vec::new();
-    match File::open(path).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes)) {
+    match open_named(path).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes)) {
         Ok(_) if bytes.len() as u64 > MOST => {
             let message = format!("the configuration {} is larger than 1 MiB", path.display());
             Err(Failure::new(Exit::Usage, "broken-config", message, "is it the right file?"))

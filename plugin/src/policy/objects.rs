@@ -1,12 +1,10 @@
 //! Objects from files and standard input, as they are: without defaults, without a schema.
 //! Deliberately not here: saying everything that is wrong with a manifest (`validate`).
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _};
-use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
-use opensdn_manifests::{Document, Limited, Problem, Severity, Source, Sources, read};
+use opensdn_manifests::{Document, Limited, Problem, Severity, Source, Sources, open_named, read};
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
@@ -114,18 +112,7 @@ fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     if path.as_os_str() == STDIN {
         return Ok(Box::new(BufReader::new(Limited::new(io::stdin().lock(), MOST))));
     }
-    refuse_named_pipe(path)?;
-    Ok(Box::new(BufReader::new(Limited::new(File::open(path)?, MOST))))
-}
-
-/// To open one waits, without a word, for a writer that may never come. Those that a shell makes (`<(command)`) are below
-/// `/dev/fd` and have theirs.
-fn refuse_named_pipe(path: &Path) -> io::Result<()> {
-    let of_shell = ["/dev/fd", "/dev/stdin", "/proc"].iter().any(|one| path.starts_with(one));
-    if !of_shell && std::fs::metadata(path)?.file_type().is_fifo() {
-        return Err(io::Error::other("it is a named pipe: give a file, or - for standard input"));
-    }
-    Ok(())
+    Ok(Box::new(BufReader::new(Limited::new(open_named(path)?, MOST))))
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
