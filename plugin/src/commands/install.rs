@@ -415,7 +415,10 @@ fn show_plan(target: &Target, survey: &Survey, ui: &mut Ui) {
     }
     let definitions =
         survey.plan.iter().filter(|one| one.key.kind == "CustomResourceDefinition").count();
-    ui.note(&format!("will create {create} objects, change {change}, leave {same} as they are; {definitions} of them are CRDs"));
+    let all = survey.plan.len();
+    ui.note(&format!(
+        "{all} objects, {definitions} of them CRDs: will create {create}, change {change}, leave {same} as they are"
+    ));
     ui.note(&format!("images: {}", images(survey).join(", ")));
 }
 

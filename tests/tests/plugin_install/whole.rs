@@ -60,8 +60,7 @@ async fn from_an_empty_cluster_to_a_webhook_that_answers_and_back() -> Outcome {
     asked.with(&[
         "context ",
         sandbox.api_server_url(),
-        "will create ",
-        "20 of them are CRDs",
+        " objects, 20 of them CRDs: will create ",
         "no terminal to ask on",
         "--yes",
     ]);
