@@ -158,3 +158,48 @@ async fn logs_of_all_nodes_are_one_and_what_may_not_be_read_is_named() -> Outcom
     assert!(output.status.code() == Some(3) && said.contains("pods may not be listed"), "{said}");
     Ok(())
 }
+
+/// That they are read, of real kubelets, is in `lab_short`: an API server asks no node of this machine for more than logs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_of_a_node_that_may_not_be_asked_for_are_named_with_the_reason() -> Outcome {
+    let sandbox = Sandbox::builder().only_api_server().start().await?;
+    kubectl(&sandbox, &["create", "namespace", "tf"]).await?.success();
+    kubectl(&sandbox, &["create", "serviceaccount", "default", "-n", "tf"]).await?.success();
+    let run = |kubeconfig: &std::path::Path, arguments: &[&str]| -> Result<_, Failed> {
+        let output = plugin(kubeconfig, arguments)?;
+        Ok((String::from_utf8(output.stderr)?, output.status.code()))
+    };
+    let kubeconfig = sandbox.kubeconfig();
+    let (said, code) = run(&kubeconfig, &["logs", "--files"])?;
+    assert!(said.contains("has a folder for files") && code == Some(3), "{said}");
+    let empty = log(&[("redis-w1/redis", ""), ("redis-w1/stunnel", "")]);
+    pods(&sandbox, kubelet(&sandbox, empty).await?, &["w1"]).await?;
+    let pod = json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "config", "namespace": "tf", "labels": {"tf_manager": "config"}},
+        "spec": {"nodeName": "w1", "serviceAccountName": "default", "automountServiceAccountToken": false,
+            "containers": [{"name": "api", "image": "i"}],
+            "volumes": [{"name": "contrail-logs", "hostPath": {"path": "/var/log/contrail/config"}}]}});
+    send(&sandbox, &["create"], &pod).await?.success();
+
+    let (said, code) = run(&kubeconfig, &["logs", "config", "--files"])?;
+    let named = "not read: w1 /var/log/contrail/config: ";
+    assert!(said.contains(&format!("{named}address not allowed")) && code == Some(3), "{said}");
+    let bob = sandbox.kubeconfig_for(&User::new("bob"))?;
+    let role = ["create", "clusterrole", "pods", "--verb=list", "--resource=pods"];
+    kubectl(&sandbox, &role).await?.success();
+    let bind = ["create", "clusterrolebinding", "bob", "--clusterrole=pods", "--user=bob"];
+    kubectl(&sandbox, &bind).await?.success();
+    let (said, code) = run(&bob, &["logs", "config", "--files"])?;
+    assert!(said.contains(named) && said.contains("nodes/proxy") && code == Some(3), "{said}");
+    assert_eq!(run(&kubeconfig, &["logs", "--files", "--follow"])?.1, Some(2));
+
+    let folder = tempfile::tempdir()?;
+    for (name, more, code) in [("a", None, 1), ("b", Some("--no-files"), 0)] {
+        let archive = folder.path().join(format!("{name}.tar.gz")).display().to_string();
+        let bundle = ["support-bundle", "--out", &archive];
+        let (said, ended) = run(&kubeconfig, &[&bundle[..], more.as_slice()].concat())?;
+        assert_eq!(ended, Some(code), "{said}");
+        assert_eq!(said.contains("w1 /var/log/contrail/config"), code == 1, "{said}");
+    }
+    Ok(())
+}

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use super::plan::Task;
+use super::plan::{MOST_LOG, Task};
 use super::redact;
 use crate::snapshot::Read;
 use crate::snapshot::ask::Asker;
@@ -46,6 +46,15 @@ fn clean(list: &mut Value) {
 pub(crate) async fn logs(asker: &Asker, tasks: Vec<Task>) -> Vec<Collected> {
     ask(asker, tasks, |asker, path| async move {
         asker.text(&path).await.map(|text| Some(redact::text(&text).into_bytes()))
+    })
+    .await
+}
+
+/// Asks for files of nodes: of each the end, without what looks like a secret.
+pub(crate) async fn files(asker: &Asker, tasks: Vec<Task>) -> Vec<Collected> {
+    ask(asker, tasks, |asker, path| async move {
+        let end = asker.end(&path, MOST_LOG as u64).await?;
+        Ok(Some(redact::text(&String::from_utf8_lossy(&end.bytes)).into_bytes()))
     })
     .await
 }

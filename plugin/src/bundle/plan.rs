@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use opensdn_crds::component::COMPONENTS;
 use serde_json::Value;
 
+use crate::logs::files::LogFile;
 use crate::snapshot::places::Places;
 use crate::snapshot::{list, name, namespace, number, text};
 
@@ -108,6 +109,11 @@ pub(crate) fn logs(pods: &[Value], since_seconds: u64) -> Vec<Task> {
         }
     }
     tasks
+}
+
+/// The files of daemons on their nodes.
+pub(crate) fn files(files: &[LogFile]) -> Vec<Task> {
+    files.iter().map(|file| task(format!("files/{}", file.place()), file.path())).collect()
 }
 
 #[cfg(test)]

@@ -3,13 +3,16 @@
 use std::time::Duration;
 
 use clap::Args;
+use k8s_openapi::jiff::Timestamp;
 use opensdn_validate::report::{one_line, printable};
+use serde_json::Value;
 
 use super::status::{component, components};
 use crate::cli::Global;
 use crate::clients::{AsksCluster, WebhookNamespace};
 use crate::completion::objects::{completer, words};
 use crate::exit::{Exit, Failure};
+use crate::logs::files::{Unread, files, folders};
 use crate::logs::line::Level;
 use crate::logs::merged::{self, Line};
 use crate::logs::sources::{MOST, Part, Source, Subject, sources};
@@ -26,13 +29,19 @@ Examples:
   # What goes wrong on one node, as it happens
   kubectl opensdn logs --node w7 --level warning -f
 
+  # What the daemons of Config have written into their files on m1
+  kubectl opensdn logs config --files --node m1
+
   # The last lines of the operator
   kubectl opensdn logs operator --tail 50
 
 Each line is preceded by its node and its container; lines are in the order of their times. It
 needs the right to list pods and to get their logs; what may not be read is named. Lines without
-a level, as of a stack, belong to the one before. Files that daemons write on their nodes are
-not among these logs.
+a level, as of a stack, belong to the one before.
+
+Most daemons of OpenSDN write hardly anything but files on their nodes, below /var/log/contrail.
+With --files these are read, through the API server and the kubelets: it needs the right to get
+nodes/proxy. Of each the last 10 MiB count; those that were compressed are left out.
 
 Exit codes: 0 all was read, 1 some could not be read, 3 nothing could be.";
 
@@ -61,6 +70,9 @@ pub(crate) struct Logs {
     /// Show what is written from now on as well, until interrupted.
     #[arg(short, long)]
     follow: bool,
+    /// Read the files that daemons write on their nodes.
+    #[arg(long, conflicts_with_all = ["follow", "container"])]
+    files: bool,
     #[command(flatten)]
     webhook: WebhookNamespace,
     #[command(flatten)]
@@ -90,7 +102,7 @@ impl Logs {
         let (client, server) = global.client_and_server().await?;
         let asker = Asker::new(client);
         asker.version(&server).await?;
-        let sources = self.sources(global, &asker).await?;
+        let (sources, unlisted) = self.sources(global, &asker).await?;
         let node = sources.iter().map(|one| one.node.chars().count()).max().unwrap_or_default();
         let container = sources.iter().map(|one| one.container.chars().count()).max();
         let container = container.unwrap_or_default();
@@ -124,34 +136,29 @@ impl Logs {
             false => merged::all(&asker, &sources, self.level, &mut take).await,
         };
         written?;
-        for (number, why) in &unread {
+        let of_sources = unread.iter().map(|(number, why)| {
             let source = sources.get(*number);
             let source = source.map(|one| format!("{} {} {}", one.node, one.pod, one.container));
-            ui.warn(&format!("not read: {}: {why}", source.unwrap_or_default()));
+            (source.unwrap_or_default(), why.clone())
+        });
+        for (what, why) in unlisted.iter().cloned().chain(of_sources) {
+            ui.warn(&format!("not read: {what}: {why}"));
         }
         Ok(match unread.len() {
-            0 => Exit::Done,
+            0 if unlisted.is_empty() => Exit::Done,
             all if all == sources.len() => Exit::Unreachable,
             _ => Exit::Findings,
         })
     }
 
-    async fn sources(&self, global: &Global, asker: &Asker) -> Result<Vec<Source>, Failure> {
+    /// What is read, and what could not be listed.
+    async fn sources(
+        &self,
+        global: &Global,
+        asker: &Asker,
+    ) -> Result<(Vec<Source>, Vec<Unread>), Failure> {
         let subject = self.subject.unwrap_or(Subject::All);
-        let path =
-            subject.pods(global.cluster.namespace.as_deref(), &self.webhook.control_namespace);
-        let pods = match asker.list(&path).await {
-            Read::Known(pods) => pods,
-            Read::Absent => Vec::new(),
-            Read::Unknown(why) => {
-                let hint =
-                    "it needs the right to list pods; name a namespace where you have it: -n NAME";
-                let mut failure =
-                    Failure::new(Exit::Unreachable, "forbidden", "pods may not be listed", hint);
-                failure.causes.push(why);
-                return Err(failure);
-            }
-        };
+        let pods = self.pods(subject, global, asker).await?;
         let part = Part {
             node: self.node.clone(),
             container: self.container.clone(),
@@ -159,19 +166,71 @@ impl Logs {
             tail: self.tail,
             follow: self.follow,
         };
-        let sources = sources(&pods, subject, &part);
-        if sources.is_empty() {
-            let message = "there is no container that has started";
-            let hint = "see what there is: kubectl opensdn status --depth 3";
+        let (sources, unlisted) = match self.files {
+            true => self.files(&pods, subject, &part, asker).await?,
+            false => (sources(&pods, subject, &part), Vec::new()),
+        };
+        if sources.is_empty() && unlisted.is_empty() {
+            let (message, hint) = match self.files {
+                true => (
+                    "no daemon has written into a file in that time",
+                    "look further back (--since 24h), or at what containers write: without --files",
+                ),
+                false => (
+                    "there is no container that has started",
+                    "see what there is: kubectl opensdn status --depth 3",
+                ),
+            };
             return Err(Failure::new(Exit::Unreachable, "no-logs", message, hint));
         }
         if sources.len() > MOST {
-            let message =
-                format!("{} containers have logs, and {MOST} are read at once", sources.len());
+            let what = if self.files { "files" } else { "containers have logs" };
+            let message = format!("{} {what}, and {MOST} are read at once", sources.len());
             let hint = "name a component, a node (--node), or a container (--container)";
             return Err(Failure::new(Exit::Refused, "too-many-logs", message, hint));
         }
-        Ok(sources)
+        Ok((sources, unlisted))
+    }
+
+    async fn files(
+        &self,
+        pods: &[Value],
+        subject: Subject,
+        part: &Part,
+        asker: &Asker,
+    ) -> Result<(Vec<Source>, Vec<Unread>), Failure> {
+        let is_meant = |node: &str| self.node.as_deref().is_none_or(|wanted| wanted == node);
+        let folders = folders(pods, subject, is_meant);
+        if folders.is_empty() {
+            let message = "no pod of these has a folder for files below /var/log/contrail";
+            let hint = "what containers write themselves: the same without --files";
+            return Err(Failure::new(Exit::Unreachable, "no-logs", message, hint));
+        }
+        let now = Timestamp::now();
+        let (files, unlisted) = files(asker, &folders, part.since, now).await;
+        Ok((files.iter().map(|file| file.source(part, now)).collect(), unlisted))
+    }
+
+    async fn pods(
+        &self,
+        subject: Subject,
+        global: &Global,
+        asker: &Asker,
+    ) -> Result<Vec<Value>, Failure> {
+        let path =
+            subject.pods(global.cluster.namespace.as_deref(), &self.webhook.control_namespace);
+        match asker.list(&path).await {
+            Read::Known(pods) => Ok(pods),
+            Read::Absent => Ok(Vec::new()),
+            Read::Unknown(why) => {
+                let hint =
+                    "it needs the right to list pods; name a namespace where you have it: -n NAME";
+                let mut failure =
+                    Failure::new(Exit::Unreachable, "forbidden", "pods may not be listed", hint);
+                failure.causes.push(why);
+                Err(failure)
+            }
+        }
     }
 }
 

@@ -17,6 +17,8 @@ use crate::checks::planned::Planned;
 use crate::cli::Global;
 use crate::clients::AsksCluster;
 use crate::exit::{Exit, Failure};
+use crate::logs::files::{Unread, files, folders};
+use crate::logs::sources::Subject;
 use crate::output::{Answer, Output};
 use crate::part_file::{PartFile, PartFileError};
 use crate::runtime::Runtime;
@@ -31,6 +33,9 @@ const EXAMPLES: &str = "\
 Examples:
   # Everything of the last day, into opensdn-support-TIME.tar.gz
   kubectl opensdn support-bundle
+
+  # Objects, status and checks, without any log
+  kubectl opensdn support-bundle --quick
 
   # What would be asked for
   kubectl opensdn support-bundle --dry-run
@@ -58,6 +63,9 @@ pub(crate) struct SupportBundleCommand {
     /// Only logs of pods on this node (repeatable).
     #[arg(long, value_name = "NAME", conflicts_with = "quick")]
     node: Vec<String>,
+    /// Without the files that daemons write on their nodes, for which the right to get nodes/proxy is needed.
+    #[arg(long)]
+    no_files: bool,
     /// Show what would be asked for; nothing is written.
     #[arg(long)]
     dry_run: bool,
@@ -136,7 +144,13 @@ impl SupportBundleCommand {
     fn planned(&self, lists: &[Task]) -> SupportBundle {
         let planned = lists.iter().map(|task| task.path.clone());
         let logs = format!("logs of every container of these pods{}", self.of_nodes());
-        let planned = planned.chain(Some(logs).filter(|_| !self.quick)).collect();
+        let files = format!(
+            "files that daemons of these pods write below /var/log/contrail{}",
+            self.of_nodes()
+        );
+        let planned = planned.chain(Some(logs).filter(|_| !self.quick));
+        let planned =
+            planned.chain(Some(files).filter(|_| !self.quick && !self.no_files)).collect();
         SupportBundle { archive: None, files: vec![], failed: vec![], planned }
     }
 
@@ -154,6 +168,7 @@ impl SupportBundleCommand {
         ui: &mut Ui,
     ) -> Vec<Answered> {
         let mut collected = collect::lists(asker, lists).await;
+        let mut unlisted = Vec::new();
         if !self.quick {
             let mut pods: Vec<Value> = collected.iter().flat_map(pods_in).collect();
             let is_meant = |node: &str| self.node.iter().any(|one| one == node);
@@ -163,10 +178,34 @@ impl SupportBundleCommand {
             let of = format!("{number} logs of {} pods{}", pods.len(), self.of_nodes());
             ui.progress(&format!("reading {of}: {} MiB at most, {most} of each", number * most));
             collected.extend(collect::logs(asker, logs).await);
+            if !self.no_files {
+                unlisted = self.files(asker, &pods, &mut collected, ui).await;
+            }
         }
         let judged = Box::pin(judged(asker, server)).await;
         let judged = judged.map(|(file, content)| (file.to_owned(), content.map(Some)));
-        collected.into_iter().map(|(task, content)| (task.file, content)).chain(judged).collect()
+        let unlisted = unlisted.into_iter().map(|(folder, why)| (folder, Err(why)));
+        let collected = collected.into_iter().map(|(task, content)| (task.file, content));
+        collected.chain(unlisted).chain(judged).collect()
+    }
+
+    /// Adds the files that daemons of these pods write on their nodes; what could not be listed.
+    async fn files(
+        &self,
+        asker: &Asker,
+        pods: &[Value],
+        collected: &mut Vec<Collected>,
+        ui: &mut Ui,
+    ) -> Vec<Unread> {
+        let folders = folders(pods, Subject::All, |_| true);
+        if folders.is_empty() {
+            return Vec::new();
+        }
+        ui.progress(&format!("looking for files of daemons in {} folders of nodes", folders.len()));
+        let (files, unlisted) = files(asker, &folders, Some(self.since), Timestamp::now()).await;
+        ui.progress(&format!("reading {} files of daemons", files.len()));
+        collected.extend(collect::files(asker, plan::files(&files)).await);
+        unlisted
     }
 }
 

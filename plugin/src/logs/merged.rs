@@ -1,7 +1,7 @@
 //! Many streams of lines as one, by time. Of each stream few lines are in memory, and of a line not more than [`LONGEST`].
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
 use futures::{AsyncBufRead, AsyncBufReadExt as _};
@@ -9,8 +9,10 @@ use k8s_openapi::jiff::Timestamp;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, timeout_at};
 
+use super::files::MOST_BYTES;
 use super::line::{Level, level, timed};
-use super::sources::Source;
+use super::sources::{Source, Times};
+use super::time::written;
 use crate::snapshot::ask::Asker;
 
 /// What is longer is cut off.
@@ -63,39 +65,78 @@ async fn line(
 /// Sends the lines of a stream that are as grave as that; those without a level are as the one before.
 async fn send(
     reader: impl AsyncBufRead + Unpin,
-    source: usize,
+    (source, times): (usize, &Times),
     least: Option<Level>,
     lines: &Sender<Told>,
 ) -> std::io::Result<()> {
-    let (mut reader, mut bytes) = (reader, Vec::new());
+    let (mut reader, mut bytes, mut last) = (reader, Vec::new(), VecDeque::new());
     let (mut before, mut is_shown, mut number) = (Timestamp::UNIX_EPOCH, true, 0);
     while line(&mut reader, &mut bytes).await? {
         let whole = String::from_utf8_lossy(&bytes);
-        let (time, text) = timed(whole.trim_end_matches('\r'), before);
+        let (time, text) = times.of(whole.trim_end_matches('\r'), before);
         before = time;
         if let (Some(least), Some(level)) = (least, level(text)) {
             is_shown = level >= least;
         }
-        if is_shown {
-            number += 1;
-            let line = Line { time, source, number, text: text.to_owned() };
+        if !is_shown || times.is_too_old(time) {
+            continue;
+        }
+        number += 1;
+        let line = Line { time, source, number, text: text.to_owned() };
+        let Some(tail) = times.tail() else {
             // Nobody reads any more.
             if lines.send(Ok(line)).await.is_err() {
                 return Ok(());
             }
+            continue;
+        };
+        last.push_back(line);
+        if last.len() > tail {
+            last.pop_front();
+        }
+    }
+    for line in last {
+        if lines.send(Ok(line)).await.is_err() {
+            return Ok(());
         }
     }
     Ok(())
 }
 
+impl Times {
+    /// The time of a line, and its text.
+    fn of<'a>(&self, line: &'a str, before: Timestamp) -> (Timestamp, &'a str) {
+        match self {
+            Self::Given => timed(line, before),
+            Self::Written { behind_utc, .. } => {
+                let time = written(line).and_then(|time| time.checked_add(*behind_utc).ok());
+                (time.unwrap_or(before), line)
+            }
+        }
+    }
+
+    fn is_too_old(&self, time: Timestamp) -> bool {
+        matches!(self, Self::Written { since: Some(since), .. } if time < *since)
+    }
+
+    /// How many lines are kept until all were seen.
+    fn tail(&self) -> Option<usize> {
+        match self {
+            Self::Written { tail: Some(tail), .. } => usize::try_from(*tail).ok(),
+            _ => None,
+        }
+    }
+}
+
 /// Begins to read a log.
 fn read(asker: &Asker, source: &Source, number: usize, least: Option<Level>) -> Receiver<Told> {
     let (sender, receiver) = channel(WAITING);
-    let (asker, path) = (asker.clone(), source.path.clone());
+    let (asker, Source { path, times, .. }) = (asker.clone(), source.clone());
     tokio::spawn(async move {
-        let wrong = match asker.lines(&path).await {
+        let most = matches!(times, Times::Written { .. }).then_some(MOST_BYTES);
+        let wrong = match asker.lines(&path, most).await {
             Ok(reader) => {
-                let read = send(Box::pin(reader), number, least, &sender).await;
+                let read = send(Box::pin(reader), (number, &times), least, &sender).await;
                 read.err().map(|error| error.to_string())
             }
             Err(why) => Some(why),
@@ -208,12 +249,40 @@ async fn windows(mut lines: Receiver<Told>, take: Take<'_>) -> Vec<(usize, Strin
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::jiff::SignedDuration;
+
     use super::*;
 
     fn stream(number: usize, text: &'static str, least: Option<Level>) -> Receiver<Told> {
         let (sender, receiver) = channel(1);
-        tokio::spawn(async move { send(text.as_bytes(), number, least, &sender).await });
+        tokio::spawn(async move {
+            send(text.as_bytes(), (number, &Times::Given), least, &sender).await
+        });
         receiver
+    }
+
+    #[tokio::test]
+    async fn of_a_file_lines_count_by_what_was_written_in_the_zone_of_its_node() {
+        let text = "half a line\n2026-11-25 13:00:00.1 [info] old\n2026-11-25 14:00:00.1 [error] a\n  of a\n2026-11-25 14:00:01.1 [info] b\n";
+        let of = |since: Option<&str>, tail| {
+            let times = Times::Written {
+                behind_utc: SignedDuration::from_hours(-1),
+                since: since.map(|since| since.parse().unwrap()),
+                tail,
+            };
+            let (sender, receiver) = channel(1);
+            tokio::spawn(async move { send(text.as_bytes(), (0, &times), None, &sender).await });
+            merged(vec![receiver])
+        };
+        let texts = |taken: Vec<(usize, String)>| -> Vec<String> {
+            taken.into_iter().map(|(_, text)| text).collect()
+        };
+        let recent = texts(of(Some("2026-11-25T12:30:00Z"), None).await);
+        let expected =
+            ["2026-11-25 14:00:00.1 [error] a", "  of a", "2026-11-25 14:00:01.1 [info] b"];
+        assert_eq!(recent, expected);
+        assert_eq!(texts(of(None, Some(2)).await), expected[1..]);
+        assert_eq!(texts(of(None, None).await).len(), 5);
     }
 
     async fn merged(streams: Vec<Receiver<Told>>) -> Vec<(usize, String)> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use opensdn_crds::component::Component;
 use opensdn_deploy::names;
 use serde_json::Value;
@@ -36,14 +37,33 @@ pub(crate) struct Part {
     pub(crate) follow: bool,
 }
 
-/// A container's log.
+/// A container's log, or a file on a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Source {
     pub(crate) node: String,
+    /// The pod, or the folder of a file.
     pub(crate) pod: String,
+    /// The container, or the name of a file.
     pub(crate) container: String,
     /// At the API server.
     pub(crate) path: String,
+    pub(crate) times: Times,
+}
+
+/// Where the times of lines come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Times {
+    /// The API server gives one with each line, and no more lines than it was asked for.
+    Given,
+    /// They are what a daemon has written, in the zone of its node; the file is read from its end.
+    Written {
+        /// By how much the zone is behind UTC.
+        behind_utc: SignedDuration,
+        /// Since when lines count.
+        since: Option<Timestamp>,
+        /// How many of the last ones do.
+        tail: Option<u32>,
+    },
 }
 
 impl Subject {
@@ -61,7 +81,7 @@ impl Subject {
         }
     }
 
-    fn has(&self, pod: &Value) -> bool {
+    pub(super) fn has(&self, pod: &Value) -> bool {
         match self {
             Self::Component(facts) => {
                 let word = label(pod, TYPE).unwrap_or_default();
@@ -94,6 +114,7 @@ pub(crate) fn sources(pods: &[Value], subject: Subject, part: &Part) -> Vec<Sour
                 pod: name(pod).to_owned(),
                 container: container.to_owned(),
                 path: path(pod, container, part),
+                times: Times::Given,
             });
         }
     }

@@ -2,8 +2,9 @@
 //! review. A part that may not be read is unknown with the reason; only where nothing can be asked at all is that
 //! a failure. Nothing is written but by `patch`: a review is stored nowhere.
 
-use futures::AsyncBufRead;
+use futures::{AsyncBufRead, StreamExt as _};
 use http::{Method, Request};
+use http_body_util::BodyExt as _;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Client, Error};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -33,6 +34,19 @@ pub(crate) struct Answered {
     pub(crate) body: Value,
     /// Its clock, by the header Date: to the second.
     pub(crate) date: Option<Timestamp>,
+}
+
+/// The end of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    pub(crate) bytes: Vec<u8>,
+    /// When the file was changed last.
+    pub(crate) changed: Option<Timestamp>,
+}
+
+/// The last bytes alone.
+fn range(last: u64) -> String {
+    format!("bytes=-{last}")
 }
 
 impl Asker {
@@ -144,13 +158,62 @@ impl Asker {
         self.client.request_text(request).await.map_err(|error| why(&error))
     }
 
-    /// The lines of a text as they come; else why there are none.
+    /// The same, and nothing where there is none.
+    ///
+    /// # Errors
+    /// As of [`Asker::text`].
+    pub(crate) async fn text_if_any(&self, path: &str) -> Result<Option<String>, String> {
+        let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
+        match self.client.request_text(request).await {
+            Ok(text) => Ok(Some(text)),
+            Err(Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) => Err(why(&error)),
+        }
+    }
+
+    /// The lines of a text as they come, of its last bytes where so many are given; else why there are none.
     ///
     /// # Errors
     /// What the API server says, in words.
-    pub(crate) async fn lines(&self, path: &str) -> Result<impl AsyncBufRead + use<>, String> {
-        let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
+    pub(crate) async fn lines(
+        &self,
+        path: &str,
+        last: Option<u64>,
+    ) -> Result<impl AsyncBufRead + use<>, String> {
+        let request = match last {
+            Some(last) => Request::get(path).header(http::header::RANGE, range(last)),
+            None => Request::get(path),
+        };
+        let request = request.body(Vec::new()).map_err(|error| error.to_string())?;
         self.client.request_stream(request).await.map_err(|error| why(&error))
+    }
+
+    /// The end of a file of a node, by a kubelet that gives parts of files.
+    ///
+    /// # Errors
+    /// What the API server says, in words.
+    pub(crate) async fn end(&self, path: &str, last: u64) -> Result<End, String> {
+        let request = Request::get(path).header(http::header::RANGE, range(last));
+        let request = request.body(kube::client::Body::empty());
+        let request = request.map_err(|error| error.to_string())?;
+        let response = self.client.send(request).await.map_err(|error| why(&error))?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(format!("the API server says {status}"));
+        }
+        let changed = response.headers().get(http::header::LAST_MODIFIED);
+        let changed = changed.and_then(|date| date.to_str().ok()).and_then(of_http);
+        let mut body = response.into_body().into_data_stream();
+        let (mut bytes, most) = (Vec::new(), usize::try_from(last).unwrap_or(usize::MAX));
+        while let Some(chunk) = body.next().await {
+            bytes.extend_from_slice(&chunk.map_err(|error| error.to_string())?);
+            // One that gives a file whole: its end is what counts.
+            if bytes.len() > most.saturating_mul(2) {
+                bytes.drain(..bytes.len() - most);
+            }
+        }
+        bytes.drain(..bytes.len().saturating_sub(most));
+        Ok(End { bytes, changed })
     }
 
     /// Changes an object by a merge patch.
