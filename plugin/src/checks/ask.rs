@@ -1,4 +1,4 @@
-//! Reads the world of the checks. Nothing is written: a review is stored nowhere.
+//! Reads the world of the checks. Nothing is written: a review is stored nowhere, and neither is what is tried.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,9 +21,11 @@ use crate::snapshot::{Read, name, namespace, text};
 
 pub(super) mod pods;
 mod registry;
+mod tried;
 mod upgrade;
 
 pub(crate) use registry::registry;
+pub(crate) use tried::applied;
 pub(crate) use upgrade::upgrade;
 
 /// Questions at once: a check is not to be felt by the API server.

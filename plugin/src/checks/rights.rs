@@ -6,7 +6,7 @@ use opensdn_deploy::RenderError;
 use serde_json::{Value, json};
 
 use super::report::Verdict;
-use super::world::World;
+use super::world::{Applied, World};
 use super::{few, number_of};
 use crate::snapshot::{Read, namespace, text};
 
@@ -102,6 +102,9 @@ pub(super) fn rights(world: &World) -> Verdict {
             few(&missing)
         ));
     }
+    if let Some(applied) = &world.applied {
+        return tried(asked.len(), applied);
+    }
     if world.may_grant != Read::Known(true) {
         return Verdict::uncertain(format!(
             "all {} are granted; whether you may grant what the roles have, which needs escalate and bind, or all of \
@@ -110,6 +113,26 @@ pub(super) fn rights(world: &World) -> Verdict {
         ));
     }
     Verdict::ok(format!("all {} are granted", number_of(asked.len(), "needed right")))
+}
+
+/// Whether the API server would take the objects. It has asked for what roles grant, too.
+fn tried(rights: usize, applied: &Read<Applied>) -> Verdict {
+    let rights = format!("all {} are granted", number_of(rights, "needed right"));
+    match applied {
+        Read::Known(Applied { objects, refused }) if refused.is_empty() => {
+            Verdict::ok(format!("{rights}, and none of {objects} objects would be refused"))
+        }
+        Read::Known(Applied { objects, refused }) => Verdict::fail(format!(
+            "{rights}, but {} of {objects} objects would be refused: {}",
+            refused.len(),
+            few(refused)
+        ))
+        .fix("kubectl opensdn install --dry-run=server"),
+        Read::Absent => Verdict::uncertain(format!("{rights}; whether objects would be refused is not known")),
+        Read::Unknown(why) => Verdict::uncertain(format!(
+            "{rights}; whether objects would be refused is not known: {why}"
+        )),
+    }
 }
 
 #[cfg(test)]

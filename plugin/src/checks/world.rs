@@ -95,6 +95,17 @@ pub(crate) struct World {
     pub(crate) images: Option<BTreeMap<String, AtRegistry>>,
     /// Whether the user may grant rights that it does not have.
     pub(crate) may_grant: Read<bool>,
+    /// What the API server would refuse of an installation; nothing where it was not tried.
+    pub(crate) applied: Option<Read<Applied>>,
+}
+
+/// An installation that was tried.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Applied {
+    /// How many objects it has.
+    pub(crate) objects: usize,
+    /// Those that would be refused, each with the reason.
+    pub(crate) refused: Vec<String>,
 }
 
 /// What a Secret for registries is.

@@ -71,7 +71,7 @@ Exit codes: 0 no check fails, 1 one does (as --fail-on says), 3 the cluster cann
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct CheckCommand {
-    /// Before an installation: the same checks, as none depends on what is installed.
+    /// Before an installation: the API server is asked as well which objects it would refuse; nothing is stored.
     #[arg(long)]
     pre: bool,
     /// The checks of a nested cluster, on virtual machines of a cloud that has OpenSDN.
@@ -212,6 +212,11 @@ impl CheckCommand {
         let asker = Asker::new(client.clone());
         let planned = self.planned(global, client, ui)?;
         let mut world = runtime.block_on(Box::pin(ask::world(&asker, server, &planned)))?;
+        if self.pre && chosen.asks("K003") {
+            ui.progress("asking the API server what it would refuse of an installation");
+            let applied = Box::pin(ask::applied(client, &world.places.webhook));
+            world.applied = Some(runtime.block_on(applied));
+        }
         if self.nested {
             world.nested = Some(runtime.block_on(ask::nested(&asker)));
         }

@@ -215,6 +215,10 @@ async fn what_the_cluster_would_refuse_is_known_before_the_first_object_is_writt
         "not in this cluster",
         "nothing has been changed",
     ]);
+    let check = plugin.run("check --pre --only K003").await?.ended(1);
+    let said = check.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("1 of ") && said.contains("would be refused"), "{said}");
+    assert!(said.contains("ClusterRole/opensdn-operator: "), "{said}");
     for namespace in ["opensdn-system", "opensdn-operator"] {
         kubectl(&sandbox, &["get", "namespace", namespace]).await?.refused(&["not found"]);
     }

@@ -37,7 +37,8 @@ pub(super) const CHECKS: [Check; 42] = [
         (KubernetesApi, Api, Fatal),
         "you have the rights that an installation needs",
         "Half of an installation is worse than none. Who creates roles must have all rights that these grant, or the \
-         verbs escalate and bind on them.",
+         verbs escalate and bind on them. With --pre every object is applied without being stored, so that webhooks, \
+         quotas and policies of the cluster that would refuse one are known, too.",
         "kubectl auth can-i --list",
         Some(rights::rights),
     ),

@@ -1,6 +1,7 @@
 //! Worlds of the checks of the API server: credentials, rights, owners, what it admits.
 
 use super::*;
+use crate::checks::world::Applied;
 use crate::snapshot::tf_operator::TfOperator;
 
 #[test]
@@ -34,6 +35,18 @@ fn rights_apis_and_owners() {
         Outcome::Uncertain,
         "escalate",
     );
+    let tried = |refused: &[&str]| {
+        let refused = refused.iter().map(|one| (*one).to_owned()).collect();
+        but(|world| {
+            world.may_grant = Read::Known(false);
+            world.applied = Some(Read::Known(Applied { objects: 72, refused }));
+        })
+    };
+    says(&tried(&[]), "K003", Outcome::Ok, "none of 72 objects would be refused");
+    let refused = tried(&["ClusterRole/a: no"]);
+    says(&refused, "K003", Outcome::Fail, "1 of 72 objects would be refused: ClusterRole/a: no");
+    let unknown = but(|world| world.applied = Some(Read::Unknown("it does not answer".to_owned())));
+    says(&unknown, "K003", Outcome::Uncertain, "is not known: it does not answer");
 
     let without = but(|world| world.groups = Read::Known(json!({"groups": []})));
     says(&without, "K004", Outcome::Fail, "not served: admissionregistration.k8s.io/v1");

@@ -1,0 +1,30 @@
+//! What the API server would refuse of an installation: every object is applied, and nothing of it is stored. Webhooks,
+//! quotas, policies of the cluster and the rights that roles may grant are asked so.
+
+use kube::Client;
+use opensdn_deploy::Values;
+
+use crate::checks::world::Applied;
+use crate::install::plan::{Action, Adopt};
+use crate::install::requests::Requests;
+use crate::install::survey::{Survey, Takeover};
+use crate::snapshot::Read;
+
+/// The objects of the default values, in this namespace. What belongs to others is not tried: K005 says whose it is.
+pub(crate) async fn applied(client: &Client, namespace: &str) -> Read<Applied> {
+    let values = Values { namespace: namespace.to_owned(), ..Values::default() };
+    let takeover = Takeover { adopt: Adopt::No, force: Vec::new() };
+    let requests = Requests::new(client.clone());
+    let survey = match Survey::of(&requests, values, None, &takeover).await {
+        Ok(survey) => survey,
+        Err(failure) => {
+            let causes = std::iter::once(failure.message).chain(failure.causes);
+            return Read::Unknown(causes.collect::<Vec<_>>().join(": "));
+        }
+    };
+    let refused = survey.plan.iter().filter_map(|one| match &one.action {
+        Action::Refused { reason } => Some(format!("{}: {reason}", one.key)),
+        _ => None,
+    });
+    Read::Known(Applied { objects: survey.plan.len(), refused: refused.collect() })
+}
