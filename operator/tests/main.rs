@@ -15,3 +15,4 @@ mod nested;
 mod pages;
 mod rendered_files;
 mod supervise;
+mod vrouter_start;

@@ -54,9 +54,8 @@ impl ComponentKind for Vrouter {
         let mut settings: VrouterConfiguration = given.settings()?;
         let more = profile::merge(&mut settings, given.profiles)?;
         profile::check(&settings)?;
-        if settings.kubernetes_pod_subnet.as_deref().unwrap_or_default().is_empty() {
-            settings.kubernetes_pod_subnet = Some(given.cluster.pod_subnets.join(","));
-        }
+        settings.kubernetes_pod_subnet =
+            settings::pod_network(&settings, &given.cluster.pod_subnets);
         let control = settings::control(given, &settings);
         let variables = settings::variables(&settings, more);
         let around = around(given);

@@ -78,6 +78,18 @@ pub(super) fn of_interface(settings: &VrouterConfiguration) -> Vec<(&'static str
     own.into_iter().chain(given).collect()
 }
 
+/// The network of pods that nodes reach over the fabric: the image makes a route for one
+/// (tf-container-builder, `containers/vrouter/base/agent-functions.sh:954-961`).
+pub(super) fn pod_network(
+    settings: &VrouterConfiguration,
+    of_cluster: &[String],
+) -> Option<String> {
+    let given = settings.kubernetes_pod_subnet.as_deref().unwrap_or_default();
+    let mut given = given.split(|one: char| one == ',' || one.is_whitespace());
+    let given = given.find(|one| !one.is_empty()).map(str::to_owned);
+    given.or_else(|| of_cluster.first().cloned())
+}
+
 /// Variables of all containers, of which those of profiles win.
 pub(super) fn variables(
     settings: &VrouterConfiguration,
