@@ -87,7 +87,8 @@ pub struct VrouterConfiguration {
     /// Interface of the node that carries the overlay; several, separated by commas, only with l3mhCidr.
     /// Default: that of the default route.
     pub physical_interface: Option<String>,
-    /// IPv4 gateway of the overlay's network; needs dataSubnet and must lie in it.
+    /// Gateway of the overlay's network, or several for L3 multihoming, separated by commas. tf-operator takes one, within
+    /// dataSubnet.
     pub vrouter_gateway: Option<String>,
     /// IPv4 network, such as 10.1.0.0/24, that the overlay uses. The agents take those addresses of
     /// the control nodes that lie in it. Default: all of them.

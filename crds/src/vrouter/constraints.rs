@@ -42,10 +42,8 @@ fn addresses(schema: &mut Schema) {
             "vrouterGateway",
             "OSDN1802",
             "!has(self.vrouterGateway) || self.vrouterGateway == '' || \
-             (isIP(self.vrouterGateway) && has(self.dataSubnet) && isCIDR(self.dataSubnet) && \
-             cidr(self.dataSubnet).containsIP(self.vrouterGateway))",
-            "vrouterGateway must be an IP address within dataSubnet, which must be set too: \
-             correct one of them, or remove vrouterGateway",
+             self.vrouterGateway.split(',').all(one, isIP(one))",
+            "vrouterGateway must be an IP address, or several separated by commas and nothing else",
         )
         .matches(
             "OSDN1804",

@@ -193,10 +193,10 @@ const REASONS: &[Reason] = &[
     ),
     reason(
         "OSDN1802",
-        "the gateway is not in the data network",
-        "The vrouter reaches other nodes through it. An address outside of the network cannot be \
-         reached, and without the network that cannot be checked.",
-        "set dataSubnet and a vrouterGateway within it, or neither",
+        "the gateway is no address",
+        "The vrouter reaches other nodes through it, and with L3 multihoming through several. Of what is no address there is \
+         no route, and the agent does not reach its control nodes.",
+        "set vrouterGateway to an address, or to several separated by commas",
     ),
     reason(
         "OSDN1803",

@@ -35,7 +35,6 @@ const LEVELS: &[(&str, &str)] = &[
 
 const LOG_LEVEL: &str = "commonConfiguration.logLevel";
 const STATUS_IMAGE: &str = "serviceConfiguration.contrailStatusImage";
-const GATEWAY: &str = "serviceConfiguration.vrouterGateway";
 const PREFETCH: &str = "nodeinit-status-prefetch";
 
 /// Converts the spec, which is at `path` of its object.
@@ -49,7 +48,6 @@ pub(super) fn convert(kind: &str, spec: &mut Value, path: &str, notes: &mut Note
     let Some(component) = Component::of_kind(kind) else { return };
     if kind == "Vrouter" {
         status_image(spec, path, notes);
-        gateway(spec, path, notes);
     }
     containers(component, spec, path, notes);
 }
@@ -71,14 +69,6 @@ pub(super) fn log_level(spec: &mut Value, path: &str, notes: &mut Notes) {
     if let Some((_, ours)) = LEVELS.iter().find(|(theirs, _)| *theirs == word) {
         *level = json!(ours);
         notes.say(&format!("{path}.{LOG_LEVEL}"), format!("{word} is called {ours} now"));
-    }
-}
-
-/// A gateway is within the data network, which contrail-operator did not know.
-fn gateway(spec: &mut Value, path: &str, notes: &mut Notes) {
-    if spec.pointer("/serviceConfiguration/dataSubnet").is_none() && take(spec, GATEWAY).is_some() {
-        let reason = "it has to be within dataSubnet: set both";
-        notes.dropped(&format!("{path}.{GATEWAY}"), reason);
     }
 }
 

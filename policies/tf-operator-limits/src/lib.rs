@@ -19,6 +19,7 @@
 mod entities;
 mod fields;
 mod first_container;
+mod gateway;
 mod names;
 mod nodes;
 mod restarts;
@@ -161,6 +162,7 @@ fn standalone(request: &Request<Standalone>, _: &NoSettings, verdict: &mut Verdi
 /// `nested`: whether the cluster is, by the component or by its Manager.
 fn judge(component: &ComponentView<'_, Spec>, nested: bool, verdict: &mut Verdict) {
     first_container::judge(component, verdict);
+    gateway::judge(component, verdict);
     fields::judge(component, nested, verdict);
     entities::judge(component, verdict);
     // A nested cluster it does not run.
@@ -193,6 +195,7 @@ policy! {
         fields::OF_THE_CLUSTER,
         fields::NESTED,
         fields::UNKNOWN,
+        gateway::GATEWAY,
         entities::ENTITIES,
         secrets::PUBLIC,
         restarts::NOT_STAGED,
