@@ -8,14 +8,16 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::Value;
 
-use super::sources::{Part, Source, Subject, Times};
+use super::sources::{Part, Source, Subject, TYPE, Times};
 use super::time::{behind_utc, written};
 use crate::snapshot::ask::Asker;
-use crate::snapshot::{list, text};
+use crate::snapshot::{label, list, text};
 
 /// What the kubelet gives, and where those of OpenSDN are below it, with either operator.
 const SERVED: &str = "/var/log/";
 const ROOT: &str = "/var/log/contrail/";
+/// Whose nodes have the folder of the CNI, and where it is.
+const CNI: (&str, &str) = ("vrouter", "contrail/cni");
 /// Folders of a pod have folders for each container, at most.
 const DEEPEST: usize = 2;
 /// As many files of a folder are looked at.
@@ -43,8 +45,8 @@ pub(crate) struct LogFile {
     pub(crate) name: String,
     /// When it was changed last.
     pub(crate) changed: Option<Timestamp>,
-    /// By how much its times are behind UTC.
-    behind_utc: SignedDuration,
+    /// By how much its times are behind UTC; none where its lines have no times.
+    behind_utc: Option<SignedDuration>,
 }
 
 /// What could not be read, and why.
@@ -61,6 +63,10 @@ pub(crate) fn folders(
         let node = text(pod, "/spec/nodeName");
         if node.is_empty() || !is_meant(node) {
             continue;
+        }
+        // The CNI writes on the node itself (tf-controller, `src/container/cni/internal/contrail/cni.go:64`).
+        if label(pod, TYPE) == Some(CNI.0) {
+            found.insert(Folder { node: node.to_owned(), path: CNI.1.to_owned() });
         }
         for volume in list(pod, "/spec/volumes") {
             let path = text(volume, "/hostPath/path");
@@ -108,7 +114,16 @@ impl LogFile {
             pod: format!("{SERVED}{}", self.folder.path),
             container: self.name.clone(),
             path: self.path(),
-            times: Times::Written { behind_utc: self.behind_utc, since, tail: part.tail },
+            times: Times::Written {
+                behind_utc: self.behind_utc.unwrap_or_default(),
+                // A part of a line is in front of them. Lines that never have a time are as old as the last change.
+                undated: match self.behind_utc {
+                    Some(_) => Timestamp::UNIX_EPOCH,
+                    None => self.changed.unwrap_or(now),
+                },
+                since,
+                tail: part.tail,
+            },
         }
     }
 }
@@ -195,10 +210,8 @@ async fn looked_at(asker: &Asker, folder: &Folder, name: &str) -> Result<LogFile
     let end = asker.end(&folder.path_of(name), LAST).await?;
     let lines = String::from_utf8_lossy(&end.bytes);
     let last = lines.lines().rev().find_map(written);
-    let behind = match (last, end.changed) {
-        (Some(last), Some(changed)) => behind_utc(last, changed),
-        _ => SignedDuration::ZERO,
-    };
+    let behind =
+        last.map(|last| end.changed.map_or(SignedDuration::ZERO, |at| behind_utc(last, at)));
     Ok(LogFile {
         folder: folder.clone(),
         name: name.to_owned(),
@@ -232,6 +245,10 @@ mod tests {
         let titles: Vec<String> = found.iter().map(Folder::title).collect();
         assert_eq!(titles, ["m1 /var/log/contrail/config", "m2 /var/log/contrail"]);
         assert_eq!(folders(&pods, Subject::All, |node| node == "m2").len(), 1);
+        let agent =
+            json!({"metadata": {"labels": {"tf_manager": "vrouter"}}, "spec": {"nodeName": "w1"}});
+        let found = folders(&[agent], Subject::All, |_| true);
+        assert_eq!(found.first().map(Folder::title).as_deref(), Some("w1 /var/log/contrail/cni"));
         let folder = Folder { node: "m1".to_owned(), path: "contrail/config".to_owned() };
         assert_eq!(
             folder.path_of("a b/c.log"),

@@ -70,7 +70,7 @@ async fn send(
     lines: &Sender<Told>,
 ) -> std::io::Result<()> {
     let (mut reader, mut bytes, mut last) = (reader, Vec::new(), VecDeque::new());
-    let (mut before, mut is_shown, mut number) = (Timestamp::UNIX_EPOCH, true, 0);
+    let (mut before, mut is_shown, mut number) = (times.first(), true, 0);
     while line(&mut reader, &mut bytes).await? {
         let whole = String::from_utf8_lossy(&bytes);
         let (time, text) = times.of(whole.trim_end_matches('\r'), before);
@@ -112,6 +112,14 @@ impl Times {
                 let time = written(line).and_then(|time| time.checked_add(*behind_utc).ok());
                 (time.unwrap_or(before), line)
             }
+        }
+    }
+
+    /// Of lines in front of which none has a time.
+    fn first(&self) -> Timestamp {
+        match self {
+            Self::Given => Timestamp::UNIX_EPOCH,
+            Self::Written { undated, .. } => *undated,
         }
     }
 
@@ -267,6 +275,7 @@ mod tests {
         let of = |since: Option<&str>, tail| {
             let times = Times::Written {
                 behind_utc: SignedDuration::from_hours(-1),
+                undated: Timestamp::UNIX_EPOCH,
                 since: since.map(|since| since.parse().unwrap()),
                 tail,
             };

@@ -12,7 +12,7 @@ use crate::snapshot::{label, list, name, namespace, text};
 /// So many containers are read at once: each is a connection to the API server, and has lines in memory.
 pub(crate) const MOST: usize = 100;
 /// The label with the word for a component's kind.
-const TYPE: &str = "tf_manager";
+pub(super) const TYPE: &str = "tf_manager";
 
 /// Whose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +59,8 @@ pub(crate) enum Times {
     Written {
         /// By how much the zone is behind UTC.
         behind_utc: SignedDuration,
+        /// The time of lines in front of which none is known.
+        undated: Timestamp,
         /// Since when lines count.
         since: Option<Timestamp>,
         /// How many of the last ones do.

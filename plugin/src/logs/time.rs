@@ -1,5 +1,5 @@
-//! The time at the head of a line, as daemons write it into their files (pure). It is that of the node, whose zone they
-//! do not say: pods have its `/etc/localtime` (tf-operator, `pkg/apis/tf/v1alpha1/base_types.go:1700-1705`).
+//! The time at the head of a line, as daemons write it into their files (pure). It is that of the node, whose zone most of
+//! them do not say: pods have its `/etc/localtime` (tf-operator, `pkg/apis/tf/v1alpha1/base_types.go:1700-1705`).
 
 use k8s_openapi::jiff::civil::DateTime;
 use k8s_openapi::jiff::tz::TimeZone;
@@ -27,7 +27,7 @@ pub(super) fn written(line: &str) -> Option<Timestamp> {
     }
     let found = starts.into_iter().find_map(|at| {
         let rest = head.get(at..)?;
-        iso(rest).or_else(|| slashes(rest)).or_else(|| named(rest))
+        iso(rest).or_else(|| slashes(rest)).or_else(|| year_first(rest)).or_else(|| named(rest))
     })?;
     Some(found.to_zoned(TimeZone::UTC).ok()?.timestamp())
 }
@@ -57,6 +57,14 @@ fn slashes(text: &str) -> Option<DateTime> {
     let (month, rest) = number(text, 2)?;
     let (day, rest) = number(rest.strip_prefix('/')?, 2)?;
     let (year, rest) = number(rest.strip_prefix('/')?, 4)?;
+    clock((year, month, day), rest.strip_prefix(' ')?)
+}
+
+/// `2026/11/25 00:00:00` of programs in Go, as the CNI.
+fn year_first(text: &str) -> Option<DateTime> {
+    let (year, rest) = number(text, 4)?;
+    let (month, rest) = number(rest.strip_prefix('/')?, 2)?;
+    let (day, rest) = number(rest.strip_prefix('/')?, 2)?;
     clock((year, month, day), rest.strip_prefix(' ')?)
 }
 
@@ -120,6 +128,7 @@ mod tests {
             ("1:M 25 Nov 2026 13:05:06.123 * Ready", "13:05:06.123Z"),
             ("25-Nov-2026 13:05:06.123 general: info: x", "13:05:06.123Z"),
             ("2026-11-25T13:05:06Z x", "13:05:06Z"),
+            ("I : 12 : 2026/11/25 13:05:06 contrail-kube-cni.go:1: x", "13:05:06Z"),
         ] {
             let time = written(line).unwrap_or_else(|| panic!("{line}"));
             assert_eq!(time.to_string(), format!("2026-11-25T{expected}"), "{line}");
