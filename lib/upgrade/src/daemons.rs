@@ -1,6 +1,8 @@
 //! What the daemons of a service say of themselves, compared with what they said when the upgrade was planned. A pod is ready
 //! as soon as its port is open: an agent that finds no control node, or a daemon without its database, is seen only here.
 
+use std::time::Duration;
+
 use opensdn_crds::status::{IntrospectStatus, SessionCounts};
 use opensdn_crds::upgrade::ServiceHealth;
 use time::OffsetDateTime;
@@ -39,14 +41,22 @@ struct Compared {
     now: SessionCounts,
     /// So many fewer are not blamed on the upgrade: they went with pods, of a node that was lost for one.
     gone: i64,
+    /// Whether it is well that fewer are to be.
+    may_be_fewer: bool,
 }
+
+/// Of so many one may be missing: of a thousand agents some come and go, whatever is done.
+const SLACK: i64 = 100;
+/// A control node counts its sessions every minute (tf-controller, `src/control-node/main.cc:405`): a count is of now when it
+/// has been well for longer.
+const COUNTED: Duration = Duration::from_secs(90);
 
 impl Compared {
     fn is_worse(&self) -> bool {
-        let up = i64::from(self.now.up.unwrap_or_default());
+        let (up, before) = (i64::from(self.now.up.unwrap_or_default()), i64::from(self.before));
         // Of fewer that are to be none is missed.
-        let is_all = self.now.all.is_some_and(|all| up >= i64::from(all));
-        !is_all && up < i64::from(self.before) - self.gone
+        let is_all = self.may_be_fewer && self.now.all.is_some_and(|all| up >= i64::from(all));
+        !is_all && up < before - self.gone - before / SLACK
     }
 
     fn in_words(&self, what: &str) -> String {
@@ -74,7 +84,9 @@ pub(crate) fn compare(before: &ServiceHealth, service: &Service) -> Vec<Finding>
     let mut found = Vec::new();
     let mut add = |check, before: Option<SessionCounts>, now, gone, what: &str, why: &str| {
         let Some(before) = before.and_then(|before| before.up) else { return };
-        let compared = Compared { before, now, gone };
+        // A control node that has not counted yet is not among them.
+        let may_be_fewer = check != BGP;
+        let compared = Compared { before, now, gone, may_be_fewer };
         let is_worse = compared.is_worse();
         let why = if is_worse { why } else { "" };
         let text = format!("{}: {}{why}", service.id, compared.in_words(what));
@@ -109,6 +121,7 @@ pub(crate) fn are_unheard(
 ) -> bool {
     let any = |counts: Option<SessionCounts>| counts.and_then(|one| one.up).unwrap_or_default() > 0;
     let Some(now) = &service.daemons else { return false };
+    let since = if any(before.bgp) { since + COUNTED } else { since };
     any(before.daemons) && now.asked_at.is_none_or(|asked_at| asked_at < since)
 }
 
@@ -211,6 +224,29 @@ mod tests {
         let found = worse(&before, &control(3, 3)).unwrap();
         assert_eq!(found, "Vrouter/v: 3 of 4 BGP sessions up, 4 before");
         assert_eq!(worse(&before, &control(2, 2)), None);
+        let mut uncounted = control(3, 3);
+        uncounted.daemons.as_mut().unwrap().said.bgp = counts(3, 3);
+        assert!(worse(&before, &uncounted).is_some(), "one of them has not counted yet");
+        // A count is a minute old at most.
+        let mut asked = control(3, 4);
+        let since = OffsetDateTime::UNIX_EPOCH;
+        for (after, expected) in [(0, true), (89, true), (90, false)] {
+            asked.daemons.as_mut().unwrap().asked_at = Some(since + Duration::from_secs(after));
+            assert_eq!(are_unheard(&before, &asked, since), expected, "{after}");
+        }
+    }
+
+    #[test]
+    fn of_many_agents_one_in_a_hundred_may_be_missing() {
+        let of = |up, all| {
+            let mut one = vrouter(3, 6, 3);
+            one.daemons.as_mut().unwrap().said.xmpp = counts(up, all);
+            one
+        };
+        assert!(worse(&of(99, 99).health(), &of(98, 99)).is_some());
+        let before = of(1000, 1000).health();
+        assert_eq!(worse(&before, &of(990, 1000)), None);
+        assert!(worse(&before, &of(989, 1000)).is_some());
     }
 
     #[test]

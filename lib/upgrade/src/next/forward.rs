@@ -1,5 +1,7 @@
 //! From wave to wave.
 
+use std::time::Duration;
+
 use opensdn_crds::upgrade::{OnFailure, Phase, State, Step, UpgradeRemark};
 
 use super::{Crossed, FAILURE, Run, back, is_over, parse, text};
@@ -8,6 +10,9 @@ use crate::drain;
 use crate::gate;
 use crate::health::Side;
 use crate::order;
+
+/// So long after its time a wave waits for daemons to be asked.
+const UNHEARD: Duration = Duration::from_secs(10 * 60);
 
 /// How a step went in this pass.
 enum Went {
@@ -369,14 +374,24 @@ impl Run<'_> {
                 let why = "containers of services that were well are started again and again: kubectl opensdn status";
                 self.fail(place, name, why);
             }
-            None if is_late && unheard.is_some() => {
-                let id = unheard.unwrap_or_default();
-                self.fail(place, name, &format!("{id}: its daemons were not asked for introspect"));
-            }
+            None if is_late && unheard.is_some() => self.unheard(place, name, unheard),
             None => self.set(Phase::Running, format!("the wave {name} has to be well for a while")),
             Some(why) if is_late => self.fail(place, name, &why),
             Some(why) => self.set(Phase::Running, format!("behind the wave {name}: {why}")),
         }
+    }
+
+    /// They are asked every half a minute, and of many that are away it takes minutes.
+    fn unheard(&mut self, place: usize, name: &str, service: Option<String>) {
+        let service = service.unwrap_or_default();
+        let deadline = self.deadline_of(place).as_deref().and_then(parse);
+        if deadline.is_none_or(|deadline| self.at.now >= deadline + UNHEARD) {
+            let why = format!("{service}: its daemons were not asked for introspect");
+            return self.fail(place, name, &why);
+        }
+        let message =
+            format!("behind the wave {name}: daemons of {service} are asked how they are");
+        self.set(Phase::Running, message);
     }
 
     /// Why the API server has refused its images.
