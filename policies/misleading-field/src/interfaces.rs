@@ -108,7 +108,7 @@ pub(crate) fn judge_profile<'a>(
     verdict: &mut Verdict,
 ) {
     if let Some(list) = given(INTERFACES_VARIABLE)
-        && given(L3MH_VARIABLE).is_none()
+        && given(L3MH_VARIABLE).is_none_or(str::is_empty)
     {
         let names: Vec<&str> = interfaces(list).collect();
         if names.len() > 1 {

@@ -28,9 +28,9 @@ pub(crate) const PATHS: Message = Message {
     code: "OSDN1817",
     severity: Severity::Warn,
     title: "a certificate or key is not where the container looks",
-    explanation: "Of files the containers see /etc/certificates, with the certificates of the component, \
-        and /etc/ssl/certs/kubernetes, with the CA. A path elsewhere is one within the image: the agent \
-        finds no file there and does not connect.",
+    explanation: "Of files the agent sees /etc/certificates, with the certificates of the component, \
+        /etc/ssl/certs/kubernetes, with the CA, and of its node /var/lib/contrail and /var/log/contrail. A path elsewhere is \
+        one within the image: the agent finds no file there and does not connect.",
     hint: "remove the field; the operator's own paths are right",
 };
 
@@ -81,8 +81,14 @@ pub(crate) fn judge_pages(component: &ComponentView<'_, Spec>, verdict: &mut Ver
     }
 }
 
-/// What the containers have of files (tf-operator, `pkg/apis/tf/v1alpha1/base_types.go:647-662`).
-const MOUNTED: [&str; 2] = ["/etc/certificates/", "/etc/ssl/certs/kubernetes/"];
+/// What the agent has of files (tf-operator, `pkg/apis/tf/v1alpha1/base_types.go:647-662`), and of its node
+/// (`pkg/controller/vrouter/vrouter_ds.go:252-255`, as with our operator).
+const MOUNTED: [&str; 4] = [
+    "/etc/certificates/",
+    "/etc/ssl/certs/kubernetes/",
+    "/var/lib/contrail/",
+    "/var/log/contrail/",
+];
 
 pub(crate) fn judge_paths(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
     let given = component.spec.service_configuration.texts();

@@ -125,7 +125,8 @@ fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdic
     if let Some(common) = &manager.common {
         let at = Pointer::from("/spec/commonConfiguration");
         let kinds = services.walk().map(|component| component.kind);
-        secrets::judge_common(common, kinds, &at, (namespace, settings), verdict)?;
+        let keystone = common.auth_parameters.read_for(kinds, true);
+        secrets::judge_common(common, keystone, &at, (namespace, settings), verdict)?;
     }
     let controls = Controls::of_manager(services, manager.uid.as_deref(), namespace);
     for component in services.walk() {
@@ -146,8 +147,9 @@ fn standalone(
     let place = (request.namespace.as_str(), settings);
     let component = ComponentView::standalone(&request.kind, &request.name, spec);
     let kinds = std::iter::once(component.kind);
-    let at = component.shared("");
-    secrets::judge_common(&spec.common_configuration, kinds, &at, place, verdict)?;
+    let common = &spec.common_configuration;
+    let keystone = common.auth_parameters.read_for(kinds, false);
+    secrets::judge_common(common, keystone, &component.shared(""), place, verdict)?;
     let controls = match owners.as_ref().and_then(Owners::manager) {
         Some(_) => Controls::NotJudged,
         None => Controls::of_namespace(&request.namespace),

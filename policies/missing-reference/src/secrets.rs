@@ -12,8 +12,8 @@ pub(crate) const KEYSTONE: Message = Message {
     title: "the Secret with Keystone's password is not there",
     explanation: "With authMode keystone the services of our operator that log in do not start without it, and the web UI \
         does not in noauth either, whatever adminPassword says, which our operator ignores beside a Secret. tf-operator \
-        takes adminPassword where it is set; where it is not it reads the Secret, in noauth too, and stops at a missing one \
-        before it does anything at all.",
+        takes adminPassword where it is set; where it is not it reads the Secret for a Manager, in noauth too, and makes no \
+        service while it is missing.",
     hint: "create it, of a file without a line break at its end (printf %s): kubectl create secret generic NAME \
         --from-file=password=FILE",
 };
@@ -43,15 +43,16 @@ pub(crate) const SECRETS: Index =
 
 const PULL_TYPES: [&str; 2] = ["kubernetes.io/dockerconfigjson", "kubernetes.io/dockercfg"];
 
-/// The Secrets of a commonConfiguration at `at`, for these kinds. `place` is the namespace, with the settings.
-pub(crate) fn judge_common<'a>(
+/// The Secrets of a commonConfiguration at `at`, where `keystone` is the one that is read for Keystone. `place` is the
+/// namespace, with the settings.
+pub(crate) fn judge_common(
     common: &Common,
-    kinds: impl Iterator<Item = &'a str>,
+    keystone: Option<&str>,
     at: &Pointer,
     place: (&str, &Settings),
     verdict: &mut Verdict,
 ) -> Outcome {
-    if let Some(name) = common.auth_parameters.read_for(kinds) {
+    if let Some(name) = keystone {
         let at = at.join("/authParameters/keystoneSecretName");
         let create = "create secret generic";
         let hint = |namespace: &str| {

@@ -29,7 +29,8 @@ const KEYSTONE: Message = Message {
     title: "the Secret with Keystone's password has no key `password`",
     explanation: "The password is read of that key alone. Without it the services of tf-operator log in with an empty one, \
         and Keystone refuses them; those of our operator end with an error before they have a configuration. tf-operator \
-        reads it in noauth too, but not beside adminPassword; our operator with Keystone alone, and in noauth for the web UI.",
+        reads it for a Manager, in noauth too, but not beside adminPassword; our operator with Keystone alone, and in noauth \
+        for the web UI.",
     hint: "add the key, of a file without a line break at its end (printf %s): kubectl create secret generic NAME --from-file=password=FILE --dry-run=client -o yaml \
         | kubectl apply --server-side -f -",
 };
@@ -119,7 +120,7 @@ fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdic
     if let Some(authentication) = &manager.authentication {
         let at = Pointer::from("/spec/commonConfiguration/authParameters");
         let kinds = manager.services.iter().flat_map(Services::walk).map(|one| one.kind);
-        judge_keystone(authentication.read_for(kinds), &at, &request.namespace, verdict)?;
+        judge_keystone(authentication.read_for(kinds, true), &at, &request.namespace, verdict)?;
     }
     judge_ca(manager.signer.as_deref(), &request.namespace, verdict)?;
     let none = Services::default();
@@ -143,7 +144,7 @@ fn standalone(
     let component = ComponentView::standalone(&request.kind, &request.name, spec);
     let at = component.shared("/authParameters");
     let kinds = std::iter::once(component.kind);
-    let name = spec.common_configuration.auth_parameters.read_for(kinds);
+    let name = spec.common_configuration.auth_parameters.read_for(kinds, false);
     judge_keystone(name, &at, &request.namespace, verdict)?;
     if component.kind == "Rabbitmq" {
         judge_rabbitmq(&component, &request.namespace, settings, verdict)?;

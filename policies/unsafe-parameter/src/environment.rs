@@ -40,7 +40,7 @@ pub(crate) const RUNS_CODE: Message = Message {
         the end the rest of the file is code: the value is a program, and anyone who may write it owns \
         every node. Only the paths of certificates and keys \
         may have ${POD_IP}, as tf-operator's own do. So it is with tf-operator; our operator quotes values, and that \
-        this is refused there too is a second line of defence. Some variables the image of the vrouter writes within \
+        this is refused there too is a second line of defence. Four variables images of before November 2025 write within \
         double quotes into a script that root's bash runs on the node when it brings vhost0 up: these run code with either \
         operator. VrouterProfiles our operator alone reads: of them only these are refused.",
     hint: "remove the characters that the message names; write the value out that was meant",
@@ -150,9 +150,10 @@ fn judge_lists([ids, bandwidths, schedulings]: [usize; 3], at: &Pointer, verdict
     }
 }
 
+const ADDRESS: &str = "${POD_IP}";
+
 /// The value without what tf-operator's own paths have (`vrouter_types.go:492-495`).
 fn without_own_address<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
-    const ADDRESS: &str = "${POD_IP}";
     // Hardly any value has one, and all are looked at.
     if !value.contains(ADDRESS) {
         return value.into();
@@ -204,22 +205,12 @@ fn is_a_comment(path: &str) -> bool {
     path.strip_prefix('/').is_some_and(|field| UNUSED_OF_VROUTER.contains(&field))
 }
 
-/// Variables that the image writes into a script of the node, `network-functions-vrouter-*-env`, whoever gives them
-/// (tf-container-builder, `containers/vrouter/base/agent-functions.sh:45-48`, `containers/vrouter/base/ifup-vhost:36`).
+/// Variables that images of before November 2025 write into a script of the node, `network-functions-vrouter-kernel-env`,
+/// whoever gives them (tf-container-builder before a3a3ddc, `containers/vrouter/kernel-init/entrypoint.sh`, by
+/// `containers/vrouter/base/agent-functions.sh:45-48` and `containers/vrouter/base/ifup-vhost:36`).
 const RUN_ON_THE_NODE: &[&str] = &[
-    "CONTAINER_LOG_DRIVER",
-    "CONTAINER_LOG_OPT",
     "CONTRAIL_VROUTER_AGENT_CONTAINER_NAME",
-    "CONTRAIL_VROUTER_AGENT_DPDK_CONTAINER_NAME",
-    "CONTRAIL_VROUTER_AGENT_DPDK_DOCKER_IMAGE",
-    "DPDK_COMMAND_ADDITIONAL_ARGS",
-    "DPDK_CTRL_THREAD_MASK",
-    "DPDK_UIO_DRIVER",
-    "KERNEL_INIT_VHOST0",
     "L3MH_CIDR",
-    "LACP_RATE",
-    "NIC_OFFLOAD_ENABLE",
-    "SERVICE_CORE_MASK",
     "VROUTER_GATEWAY",
     "VROUTER_MODULE_OPTIONS",
 ];
@@ -233,11 +224,11 @@ pub(crate) fn judge_profile<'a>(
 ) {
     for (path, value) in texts {
         let name = Pointer::from(path).segments().last().unwrap_or_default();
-        if RUN_ON_THE_NODE.contains(&name.as_str()) || name == "uioDriver" {
+        if RUN_ON_THE_NODE.contains(&name.as_str()) {
             judge_for_the_node(&name, value, &at.join(path), verdict);
-        } else if let Some(what) = found(value, &['$', '`']) {
+        } else if let Some(what) = found(&value.replace(ADDRESS, ""), &['$', '`']) {
             let text = format!(
-                "{name} contains {what}, which nothing replaces: the vrouter has the value as it stands{}",
+                "{name} contains {what}, which our operator replaces in {ADDRESS} alone: the vrouter has the value as it stands{}",
                 shown(&name, value)
             );
             verdict.add(RUNS_CODE.at(at.join(path)).says(text).severity(Severity::Warn));
@@ -249,15 +240,17 @@ pub(crate) fn judge_profile<'a>(
 /// stands behind an end of both.
 fn judge_for_the_node(name: &str, value: &str, at: &Pointer, verdict: &mut Verdict) {
     let ends_it = value.split_once('}').is_some_and(|(_, rest)| rest.contains('"'));
+    let quotes = value.bytes().filter(|byte| *byte == b'"').count();
     let what = match found(value, &['$', '`']) {
         Some(what) => what,
         None if ends_it => "} and \" behind it".into(),
+        None if !quotes.is_multiple_of(2) => "a double quote without another".into(),
         None if opens_the_next_line(value) => "a backslash at its end".into(),
         None => return,
     };
     let text = format!(
-        "{name} contains {what}, which root's bash obeys on the node, where the vrouter's image writes the value into the \
-         script that brings vhost0 up{}",
+        "{name} contains {what}, which root's bash obeys on the node: images of before November 2025 write the value into \
+         the script that brings vhost0 up{}",
         shown(name, value)
     );
     verdict.add(RUNS_CODE.at(at.clone()).says(text));

@@ -22,12 +22,17 @@ struct Parameters {
 
 impl KeystoneSecret {
     /// Its name, if an operator reads it for components of these kinds: ours with Keystone, whatever adminPassword says, and
-    /// for the web UI in noauth, too; tf-operator without adminPassword, whatever the mode
-    /// (`pkg/apis/tf/v1alpha1/auth_types.go:67-73`).
-    pub fn read_for<'k>(&self, mut kinds: impl Iterator<Item = &'k str>) -> Option<&str> {
+    /// for the web UI in noauth, too; tf-operator for a Manager without adminPassword, whatever the mode
+    /// (`pkg/apis/tf/v1alpha1/auth_types.go:67-73`, `pkg/controller/manager/manager_controller.go:550`).
+    pub fn read_for<'k>(
+        &self,
+        mut kinds: impl Iterator<Item = &'k str>,
+        for_manager: bool,
+    ) -> Option<&str> {
         let name = self.keystone_secret_name.as_deref().filter(|name| !name.is_empty())?;
+        let has_password = self.keystone_auth_parameters.admin_password.is_some();
         let is_read = self.auth_mode.as_deref() == Some("keystone")
-            || self.keystone_auth_parameters.admin_password.is_none()
+            || (for_manager && !has_password)
             || kinds.any(|kind| kind == "Webui");
         is_read.then_some(name)
     }
