@@ -128,7 +128,9 @@ fn tried(rights: usize, applied: &Read<Applied>) -> Verdict {
             few(refused)
         ))
         .fix("kubectl opensdn install --dry-run=server"),
-        Read::Absent => Verdict::uncertain(format!("{rights}; whether objects would be refused is not known")),
+        Read::Absent => {
+            Verdict::uncertain(format!("{rights}; whether objects would be refused is not known"))
+        }
         Read::Unknown(why) => Verdict::uncertain(format!(
             "{rights}; whether objects would be refused is not known: {why}"
         )),
