@@ -20,6 +20,15 @@ pub(super) struct Sessions {
     pub(super) all: u32,
 }
 
+/// More than any control node has.
+const MOST_PEERS: u32 = 10_000;
+/// Longest description that is kept of a daemon until all were asked, in characters: more than is shown.
+const LONGEST: usize = 1024;
+
+fn shortened(text: &str) -> String {
+    text.chars().take(LONGEST).collect()
+}
+
 /// Why a page says nothing.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PageError {
@@ -42,7 +51,7 @@ pub(super) fn process(page: &str) -> Result<Process, PageError> {
     });
     Ok(Process {
         is_functional: state == "Functional",
-        description: process.text_of("description").unwrap_or_default().to_owned(),
+        description: shortened(process.text_of("description").unwrap_or_default()),
         control_nodes: connections.map(|one| one.text_of("status") == Some("Up")).collect(),
     })
 }
@@ -56,7 +65,8 @@ pub(super) fn bgp(page: &str) -> Result<Option<Sessions>, PageError> {
     let number = |name| state.text_of(name).and_then(|text| text.parse().ok());
     let sessions = (number("num_up_bgp_peer"), number("num_bgp_peer"));
     Ok(match sessions {
-        (Some(up), Some(all)) => Some(Sessions { up, all }),
+        // What no control node has hides what others have lost.
+        (Some(up), Some(all)) if up <= all && all <= MOST_PEERS => Some(Sessions { up, all }),
         _ => None,
     })
 }
@@ -112,6 +122,11 @@ mod tests {
         assert_eq!(bgp(&counted).unwrap(), Some(Sessions { up: 3, all: 4 }));
         assert_eq!(bgp(&page("")).unwrap(), None, "it has not counted yet");
         assert_eq!(bgp("<UVE_list/>").unwrap(), None);
+        for (up, all) in [("5", "4"), ("4294967295", "4294967295")] {
+            let impossible = counted.replace(">4<", &format!(">{all}<"));
+            let impossible = impossible.replace(">3<", &format!(">{up}<"));
+            assert_eq!(bgp(&impossible).unwrap(), None, "{up} of {all}");
+        }
     }
 
     #[test]
