@@ -111,9 +111,15 @@ pub(crate) fn logs(pods: &[Value], since_seconds: u64) -> Vec<Task> {
     tasks
 }
 
-/// The files of daemons on their nodes.
+/// The files of daemons on their nodes, each with a name of its own.
 pub(crate) fn files(files: &[LogFile]) -> Vec<Task> {
-    files.iter().map(|file| task(format!("files/{}", file.place()), file.path())).collect()
+    let mut taken = BTreeSet::new();
+    let tasks = files.iter().zip(1..).map(|(file, number)| {
+        let place = file.place();
+        let place = if taken.insert(place.clone()) { place } else { format!("{place}.{number}") };
+        task(format!("files/{place}"), file.path())
+    });
+    tasks.collect()
 }
 
 #[cfg(test)]

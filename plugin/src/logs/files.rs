@@ -1,12 +1,15 @@
 //! Files that daemons write on their nodes: most of those of OpenSDN write hardly anything else. The kubelet gives what is
 //! below `/var/log` to whom has the right to `nodes/proxy`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use opensdn_policy_host::is_unseen;
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
 
 use super::sources::{Part, Source, Subject, TYPE, Times};
 use super::time::{behind_utc, written};
@@ -22,10 +25,20 @@ const CNI: (&str, &str) = ("vrouter", "contrail/cni");
 const DEEPEST: usize = 2;
 /// As many files of a folder are looked at.
 const MOST: usize = 200;
+/// And as many folders of a node, and within one of them.
+const MOST_FOLDERS: usize = 32;
+/// The page of a folder with so many names has less, in bytes.
+const LARGEST_PAGE: u64 = 1 << 20;
+/// Nodes that are asked at once.
+const AT_ONCE: usize = 16;
+/// So long a node is asked.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// The last bytes of a file, of which its last line is seen.
 const LAST: u64 = 8 << 10;
 /// And so many are read of it.
 pub(crate) const MOST_BYTES: u64 = 10 << 20;
+/// Of a name so many characters fit, whatever they are.
+const LONGEST_NAME: usize = 60;
 /// What has been compressed is over.
 const COMPRESSED: [&str; 4] = [".gz", ".bz2", ".xz", ".zst"];
 
@@ -101,9 +114,14 @@ impl LogFile {
         self.folder.path_of(&self.name)
     }
 
-    /// The node, and where it is below `/var/log`.
+    /// The node, and where it is below `/var/log`, as the name of a file: what a node calls its files may be anything.
     pub(crate) fn place(&self) -> String {
-        format!("{}/{}/{}", self.folder.node, self.folder.path, self.name)
+        let place = format!("{}/{}/{}", self.folder.node, self.folder.path, self.name);
+        let parts = place.split('/').map(|part| {
+            let shown = part.chars().map(|one| if is_unseen(one) { '?' } else { one });
+            shown.take(LONGEST_NAME).collect::<String>()
+        });
+        parts.collect::<Vec<_>>().join("/")
     }
 
     /// As a source of lines.
@@ -128,7 +146,8 @@ impl LogFile {
     }
 }
 
-/// The files of folders that were changed in that time, and what could not be listed.
+/// The files of folders that were changed in that time, and what could not be listed. Nodes are asked side by side; one that
+/// fails, or takes long, is not asked any more.
 pub(crate) async fn files(
     asker: &Asker,
     folders: &BTreeSet<Folder>,
@@ -136,29 +155,16 @@ pub(crate) async fn files(
     now: Timestamp,
 ) -> (Vec<LogFile>, Vec<Unread>) {
     let oldest = since.and_then(|since| now.checked_sub(since).ok());
-    let (mut found, mut unread) = (Vec::new(), Vec::new());
+    let mut by_node: BTreeMap<&str, Vec<&Folder>> = BTreeMap::new();
     for folder in folders {
-        let names = match names(asker, folder).await {
-            Ok(mut names) => {
-                if names.len() > MOST {
-                    let why =
-                        format!("it has {} files, of which the first {MOST} are read", names.len());
-                    unread.push((folder.title(), why));
-                    names.truncate(MOST);
-                }
-                names
-            }
-            Err(why) => {
-                unread.push((folder.title(), why));
-                continue;
-            }
-        };
-        for name in names {
-            match looked_at(asker, folder, &name).await {
-                Ok(file) => found.push(file),
-                Err(why) => unread.push((format!("{}/{name}", folder.title()), why)),
-            }
-        }
+        by_node.entry(&folder.node).or_default().push(folder);
+    }
+    let asked = by_node.into_values().map(|folders| of_node(asker, folders));
+    let mut asked = futures::stream::iter(asked).buffered(AT_ONCE);
+    let (mut found, mut unread) = (Vec::new(), Vec::new());
+    while let Some((files, why)) = asked.next().await {
+        found.extend(files);
+        unread.extend(why);
     }
     let is_recent = |file: &LogFile| match (file.changed, oldest) {
         (Some(changed), Some(oldest)) => changed >= oldest,
@@ -168,12 +174,65 @@ pub(crate) async fn files(
     (found, unread)
 }
 
-/// What is in a folder and those in it. One that is not there, as no daemon has written yet, is empty.
-async fn names(asker: &Asker, folder: &Folder) -> Result<Vec<String>, String> {
-    let (mut found, mut open) = (Vec::new(), vec![(String::new(), 0)]);
+/// What a node has in its folders.
+async fn of_node(asker: &Asker, folders: Vec<&Folder>) -> (Vec<LogFile>, Vec<Unread>) {
+    let (mut found, mut unread) = (Vec::new(), Vec::new());
+    let until = Instant::now() + PATIENCE;
+    let mut left = folders.into_iter();
+    for folder in left.by_ref().take(MOST_FOLDERS) {
+        let looked = timeout_at(until, of_folder(asker, folder, &mut found, &mut unread));
+        match looked.await {
+            Ok(Ok(())) => {}
+            Ok(Err(why)) => {
+                unread.push((folder.title(), why));
+                break;
+            }
+            Err(_) => {
+                let why = format!("its node has not answered for {} s", PATIENCE.as_secs());
+                unread.push((folder.title(), why));
+                break;
+            }
+        }
+    }
+    let number = left.len();
+    if let Some(next) = left.next() {
+        let why = format!("{number} folders of the node were not looked at, this one first");
+        unread.push((next.title(), why));
+    }
+    (found, unread)
+}
+
+async fn of_folder(
+    asker: &Asker,
+    folder: &Folder,
+    found: &mut Vec<LogFile>,
+    unread: &mut Vec<Unread>,
+) -> Result<(), String> {
+    let (mut names, is_all) = names(asker, folder).await?;
+    if !is_all || names.len() > MOST {
+        names.truncate(MOST);
+        let why = format!("it has more than the {} files that were looked at", names.len());
+        unread.push((folder.title(), why));
+    }
+    for name in names {
+        match looked_at(asker, folder, &name).await {
+            Ok(file) => found.push(file),
+            Err(why) => unread.push((format!("{}/{name}", folder.title()), why)),
+        }
+    }
+    Ok(())
+}
+
+/// What is in a folder and those in it, and whether that is all. One that is not there, as no daemon has written yet, is empty.
+async fn names(asker: &Asker, folder: &Folder) -> Result<(Vec<String>, bool), String> {
+    let (mut found, mut open, mut listings) = (Vec::new(), vec![(String::new(), 0)], 0);
     while let Some((below, depth)) = open.pop() {
+        listings += 1;
+        if found.len() > MOST || listings > MOST_FOLDERS {
+            return Ok((found, false));
+        }
         let path = format!("{}/", folder.path_of(&below));
-        let Some(page) = asker.text_if_any(&path).await? else { continue };
+        let Some(page) = asker.page_if_any(&path, LARGEST_PAGE).await? else { continue };
         for name in listed(&page) {
             match name.strip_suffix('/') {
                 Some(inner) if depth < DEEPEST => {
@@ -184,12 +243,9 @@ async fn names(asker: &Asker, folder: &Folder) -> Result<Vec<String>, String> {
                 None => found.push(format!("{below}{name}")),
             }
         }
-        if found.len() > MOST {
-            break;
-        }
     }
     found.sort();
-    Ok(found)
+    Ok((found, true))
 }
 
 /// The names in the page of a folder, as Go's file server writes it; those of folders end in a slash.
@@ -254,6 +310,14 @@ mod tests {
             folder.path_of("a b/c.log"),
             "/api/v1/nodes/m1/proxy/logs/contrail/config/a%20b/c%2Elog"
         );
+    }
+
+    #[test]
+    fn in_an_archive_a_file_has_a_name_that_can_be_unpacked() {
+        let folder = Folder { node: "m1".to_owned(), path: "contrail/config".to_owned() };
+        let name = format!("a\u{1b}[2J\u{202e}/{}", "é".repeat(300));
+        let file = LogFile { folder, name, changed: None, behind_utc: None };
+        assert_eq!(file.place(), format!("m1/contrail/config/a?[2J?/{}", "é".repeat(LONGEST_NAME)));
     }
 
     #[test]

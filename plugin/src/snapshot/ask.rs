@@ -2,7 +2,7 @@
 //! review. A part that may not be read is unknown with the reason; only where nothing can be asked at all is that
 //! a failure. Nothing is written but by `patch`: a review is stored nowhere.
 
-use futures::{AsyncBufRead, StreamExt as _};
+use futures::{AsyncBufRead, AsyncReadExt as _, StreamExt as _};
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use k8s_openapi::jiff::Timestamp;
@@ -158,17 +158,25 @@ impl Asker {
         self.client.request_text(request).await.map_err(|error| why(&error))
     }
 
-    /// The same, and nothing where there is none.
+    /// The first bytes of a text, whatever else comes; nothing where there is none.
     ///
     /// # Errors
     /// As of [`Asker::text`].
-    pub(crate) async fn text_if_any(&self, path: &str) -> Result<Option<String>, String> {
+    pub(crate) async fn page_if_any(
+        &self,
+        path: &str,
+        most: u64,
+    ) -> Result<Option<String>, String> {
         let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
-        match self.client.request_text(request).await {
-            Ok(text) => Ok(Some(text)),
-            Err(Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(why(&error)),
-        }
+        let reader = match self.client.request_stream(request).await {
+            Ok(reader) => reader,
+            Err(Error::Api(status)) if status.code == 404 => return Ok(None),
+            Err(error) => return Err(why(&error)),
+        };
+        let mut bytes = Vec::new();
+        let read = Box::pin(reader).take(most).read_to_end(&mut bytes).await;
+        read.map_err(|error| error.to_string())?;
+        Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
     /// The lines of a text as they come, of its last bytes where so many are given; else why there are none.
