@@ -21,6 +21,7 @@ use crate::commands::upgrade::target::version;
 use crate::exit::{Exit, Failure};
 use crate::fail_on::FailOn;
 use crate::runtime::Runtime;
+use crate::snapshot::Read;
 use crate::snapshot::ask::Asker;
 use crate::ui::Ui;
 
@@ -212,7 +213,9 @@ impl CheckCommand {
         let asker = Asker::new(client.clone());
         let planned = self.planned(global, client, ui)?;
         let mut world = runtime.block_on(Box::pin(ask::world(&asker, server, &planned)))?;
-        if self.pre && chosen.asks("K003") {
+        let has_rights =
+            matches!(&world.rights, Read::Known(all) if all.iter().all(|(_, has)| *has));
+        if self.pre && has_rights && chosen.asks("K003") {
             ui.progress("asking the API server what it would refuse of an installation");
             let applied = Box::pin(ask::applied(client, &world.places.webhook));
             world.applied = Some(runtime.block_on(applied));
