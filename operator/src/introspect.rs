@@ -155,19 +155,23 @@ impl Introspect {
         service: &Service,
         before: Option<&IntrospectStatus>,
     ) -> Option<IntrospectStatus> {
-        self.interval?;
-        let known = self.known();
-        let said = match known.asked.contains_key(service) {
-            true => known.services.get(service),
-            false => before,
-        };
-        said.cloned()
+        self.heard(service, before).map(|(said, _)| said)
     }
 
-    /// When the daemons of the service began to be asked for what they have said last; none before they were asked.
-    #[must_use]
-    pub(crate) fn asked_at(&self, service: &Service) -> Option<OffsetDateTime> {
-        self.known().asked.get(service).copied()
+    /// The same, and when they began to be asked for it; no time before they were asked.
+    pub(crate) fn heard(
+        &self,
+        service: &Service,
+        before: Option<&IntrospectStatus>,
+    ) -> Option<(IntrospectStatus, Option<OffsetDateTime>)> {
+        self.interval?;
+        let known = self.known();
+        let asked_at = known.asked.get(service).copied();
+        let said = match asked_at {
+            Some(_) => known.services.get(service),
+            None => before,
+        };
+        Some((said?.clone(), asked_at))
     }
 
     /// The services of which something else is known than before, once.

@@ -44,11 +44,10 @@ pub(super) fn services(
                 pods.iter().filter(|pod| is_kept(pod)).map(|pod| json!(**pod)).collect();
             let mut service = Service::of_objects(facts.kind, &json!(*object), &pods);
             // What is known here is in the status a moment later.
-            let asked = introspect::Service::of(facts, &object);
             let stored = service.daemons.take().map(|daemons| daemons.said);
-            service.daemons = introspect
-                .of(&asked, stored.as_ref())
-                .map(|said| Daemons { said, asked_at: introspect.asked_at(&asked) });
+            let asked = introspect::Service::of(facts, &object);
+            let heard = introspect.heard(&asked, stored.as_ref());
+            service.daemons = heard.map(|(said, asked_at)| Daemons { said, asked_at });
             services.push(service);
         }
     }
