@@ -211,9 +211,12 @@ pub fn networks<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
                 && length.parse::<u8>().is_ok_and(|length| length <= 32)
         })
     };
-    let is_between = |letter: char| letter == ',' || letter.is_whitespace();
-    let words = texts.into_iter().flat_map(|text| text.split(is_between));
-    words.filter(is_network).map(str::to_owned).collect()
+    texts.into_iter().flat_map(words).filter(is_network).map(str::to_owned).collect()
+}
+
+/// The words of a list with commas, white space or both between.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|one: char| one == ',' || one.is_whitespace()).filter(|one| !one.is_empty())
 }
 
 fn set(known: &mut Vec<String>, said: Vec<String>) {

@@ -11,6 +11,7 @@ use serde_json::json;
 use self::cluster::{api_servers, known, token_file};
 use super::shared::around::{around, credentials, passwords};
 use super::shared::{logs, port};
+use crate::cluster::words;
 use crate::component::{
     Check, ComponentKind, Container, Description, File, Given, Introspect, Nested, SettingsError,
     Template,
@@ -108,14 +109,9 @@ fn text(given: Option<String>, default: &str) -> String {
 
 /// With spaces between, whatever white space was given. Of separators alone there is no network.
 fn subnets(given: Option<String>, default: &str) -> String {
-    let words = |text: &str| {
-        text.split(|one: char| one == ',' || one.is_whitespace())
-            .filter(|one| !one.is_empty())
-            .collect::<Vec<_>>()
-            .join(" ")
-    };
-    let given = words(given.as_deref().unwrap_or_default());
-    if given.is_empty() { words(default) } else { given }
+    let spaced = |text: &str| words(text).collect::<Vec<_>>().join(" ");
+    let given = spaced(given.as_deref().unwrap_or_default());
+    if given.is_empty() { spaced(default) } else { given }
 }
 
 #[cfg(test)]

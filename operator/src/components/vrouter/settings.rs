@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use opensdn_crds::vrouter::VrouterConfiguration;
 use serde_json::Value;
 
+use crate::cluster::words;
 use crate::component::Given;
 use crate::network::Network;
 
@@ -84,10 +85,8 @@ pub(super) fn pod_network(
     settings: &VrouterConfiguration,
     of_cluster: &[String],
 ) -> Option<String> {
-    let given = settings.kubernetes_pod_subnet.as_deref().unwrap_or_default();
-    let mut given = given.split(|one: char| one == ',' || one.is_whitespace());
-    let given = given.find(|one| !one.is_empty()).map(str::to_owned);
-    given.or_else(|| of_cluster.first().cloned())
+    let given = settings.kubernetes_pod_subnet.as_deref().and_then(|given| words(given).next());
+    given.map(str::to_owned).or_else(|| of_cluster.first().cloned())
 }
 
 /// Variables of all containers, of which those of profiles win.
