@@ -93,7 +93,7 @@ pub(crate) fn compare(before: &ServiceHealth, service: &Service) -> Vec<Finding>
         found.push(Finding { check, is_worse, text });
     };
     let of_a_pod = before.daemons.and_then(|all| all.all).map_or(0, i64::from);
-    let of_a_pod = of_a_pod.checked_div(before.pods.max(1)).unwrap_or_default() + 1;
+    let of_a_pod = of_a_pod / before.pods.max(1) + 1;
     let wrong = now.wrong().map_or_else(String::new, |wrong| format!("; {wrong}"));
     let functional = now.functional();
     add(FUNCTIONAL, before.daemons, functional, gone * of_a_pod, "daemons functional", &wrong);

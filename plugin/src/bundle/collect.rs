@@ -3,8 +3,9 @@
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use super::plan::{MOST_LOG, Task};
+use super::plan::Task;
 use super::redact;
+use crate::logs::files::MOST_BYTES;
 use crate::snapshot::Read;
 use crate::snapshot::ask::Asker;
 
@@ -53,7 +54,7 @@ pub(crate) async fn logs(asker: &Asker, tasks: Vec<Task>) -> Vec<Collected> {
 /// Asks for files of nodes: of each the end, without what looks like a secret.
 pub(crate) async fn files(asker: &Asker, tasks: Vec<Task>) -> Vec<Collected> {
     ask(asker, tasks, |asker, path| async move {
-        let end = asker.end(&path, MOST_LOG as u64).await?;
+        let end = asker.end(&path, MOST_BYTES).await?;
         Ok(Some(redact::text(&String::from_utf8_lossy(&end.bytes)).into_bytes()))
     })
     .await
