@@ -116,22 +116,19 @@ pub(super) fn rights(world: &World) -> Verdict {
 }
 
 /// Whether the API server would take the objects. It has asked for what roles grant, too.
-fn tried(rights: usize, applied: &Read<Applied>) -> Verdict {
+fn tried(rights: usize, applied: &Result<Applied, String>) -> Verdict {
     let rights = format!("all {} are granted", number_of(rights, "needed right"));
     match applied {
-        Read::Known(Applied { objects, refused }) if refused.is_empty() => {
+        Ok(Applied { objects, refused }) if refused.is_empty() => {
             Verdict::ok(format!("{rights}, and none of {objects} objects would be refused"))
         }
-        Read::Known(Applied { objects, refused }) => Verdict::fail(format!(
+        Ok(Applied { objects, refused }) => Verdict::fail(format!(
             "{rights}, but {} of {objects} objects would be refused: {}",
             refused.len(),
             few(refused)
         ))
         .fix("kubectl opensdn install --dry-run=server"),
-        Read::Absent => {
-            Verdict::uncertain(format!("{rights}; whether objects would be refused is not known"))
-        }
-        Read::Unknown(why) => Verdict::uncertain(format!(
+        Err(why) => Verdict::uncertain(format!(
             "{rights}; whether objects would be refused is not known: {why}"
         )),
     }

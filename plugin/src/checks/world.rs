@@ -95,8 +95,8 @@ pub(crate) struct World {
     pub(crate) images: Option<BTreeMap<String, AtRegistry>>,
     /// Whether the user may grant rights that it does not have.
     pub(crate) may_grant: Read<bool>,
-    /// What the API server would refuse of an installation; nothing where it was not tried.
-    pub(crate) applied: Option<Read<Applied>>,
+    /// What the API server would refuse of an installation, or why that is not known; nothing where it was not tried.
+    pub(crate) applied: Option<Result<Applied, String>>,
 }
 
 /// An installation that was tried.

@@ -8,23 +8,19 @@ use crate::checks::world::Applied;
 use crate::install::plan::{Action, Adopt};
 use crate::install::requests::Requests;
 use crate::install::survey::{Survey, Takeover};
-use crate::snapshot::Read;
 
 /// The objects of the default values, in this namespace. What belongs to others is not tried: K005 says whose it is.
-pub(crate) async fn applied(client: &Client, namespace: &str) -> Read<Applied> {
+pub(crate) async fn applied(client: &Client, namespace: &str) -> Result<Applied, String> {
     let values = Values { namespace: namespace.to_owned(), ..Values::default() };
     let takeover = Takeover { adopt: Adopt::No, force: Vec::new() };
     let requests = Requests::new(client.clone());
-    let survey = match Survey::of(&requests, values, None, &takeover).await {
-        Ok(survey) => survey,
-        Err(failure) => {
-            let causes = std::iter::once(failure.message).chain(failure.causes);
-            return Read::Unknown(causes.collect::<Vec<_>>().join(": "));
-        }
-    };
+    let survey = Survey::of(&requests, values, None, &takeover).await.map_err(|failure| {
+        let causes = std::iter::once(failure.message).chain(failure.causes);
+        causes.collect::<Vec<_>>().join(": ")
+    })?;
     let refused = survey.plan.iter().filter_map(|one| match &one.action {
         Action::Refused { reason } => Some(format!("{}: {reason}", one.key)),
         _ => None,
     });
-    Read::Known(Applied { objects: survey.plan.len(), refused: refused.collect() })
+    Ok(Applied { objects: survey.plan.len(), refused: refused.collect() })
 }

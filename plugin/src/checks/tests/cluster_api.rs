@@ -39,13 +39,13 @@ fn rights_apis_and_owners() {
         let refused = refused.iter().map(|one| (*one).to_owned()).collect();
         but(|world| {
             world.may_grant = Read::Known(false);
-            world.applied = Some(Read::Known(Applied { objects: 72, refused }));
+            world.applied = Some(Ok(Applied { objects: 72, refused }));
         })
     };
     says(&tried(&[]), "K003", Outcome::Ok, "none of 72 objects would be refused");
     let refused = tried(&["ClusterRole/a: no"]);
     says(&refused, "K003", Outcome::Fail, "1 of 72 objects would be refused: ClusterRole/a: no");
-    let unknown = but(|world| world.applied = Some(Read::Unknown("it does not answer".to_owned())));
+    let unknown = but(|world| world.applied = Some(Err("it does not answer".to_owned())));
     says(&unknown, "K003", Outcome::Uncertain, "is not known: it does not answer");
 
     let without = but(|world| world.groups = Read::Known(json!({"groups": []})));
