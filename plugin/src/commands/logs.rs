@@ -184,9 +184,16 @@ impl Logs {
             return Err(Failure::new(Exit::Unreachable, "no-logs", message, hint));
         }
         if sources.len() > MOST {
-            let what = if self.files { "files" } else { "containers have logs" };
+            let (what, hint) = match self.files {
+                true => {
+                    ("files", "name a component or a node (--node), or a shorter time (--since)")
+                }
+                false => (
+                    "containers have logs",
+                    "name a component, a node (--node), or a container (--container)",
+                ),
+            };
             let message = format!("{} {what}, and {MOST} are read at once", sources.len());
-            let hint = "name a component, a node (--node), or a container (--container)";
             return Err(Failure::new(Exit::Refused, "too-many-logs", message, hint));
         }
         Ok((sources, unlisted))
