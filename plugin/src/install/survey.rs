@@ -115,7 +115,7 @@ pub(crate) async fn beside_tf_operator(
     values: &Values,
     adopt: Adopt,
 ) -> Result<BesideTfOperator, Failure> {
-    let operators = operators(requests, managers, values).await?;
+    let operators = operators(requests, values).await?;
     let running: Vec<String> =
         operators.iter().filter(|one| one.runs()).map(|one| one.key.to_string()).collect();
     let others = running.join(", ");

@@ -81,18 +81,16 @@ struct World {
     with_ca: BTreeSet<String>,
 }
 
-/// The tf-operators of the cluster, also those that are scaled to 0.
+/// The tf-operators that would look after the same Managers as ours, also those that are scaled to 0. One that may change Managers
+/// only where ours does not watch is a tenant's, who may have made that Manager too.
 ///
 /// # Errors
 /// It cannot be told which there are.
 pub(crate) async fn operators(
     requests: &Requests,
-    managers: &[Value],
     values: &Values,
 ) -> Result<Vec<TfOperator>, Failure> {
-    let mut namespaces: BTreeSet<String> =
-        managers.iter().map(|manager| namespace(manager).to_owned()).collect();
-    namespaces.extend(values.operator.watched_namespaces.iter().cloned());
+    let namespaces: BTreeSet<String> = values.operator.watched_namespaces.iter().cloned().collect();
     tf_operators(&requests.asker(), &namespaces).await.map_err(|why| {
         let message = "failed to find out whether tf-operator runs beside what is installed";
         let hint = "the same command again, as someone who may list Deployments and create SubjectAccessReviews";
@@ -172,6 +170,9 @@ fn refuse(world: &World, watched: &[String]) -> Result<(), Failure> {
     }
     let Some((outside, hint)) = outside(&world.managers, watched) else { return Ok(()) };
     let message = "the operator would not watch a namespace with a Manager of tf-operator: no operator would look after it";
+    let hint = format!(
+        "watch it, where you know whose that Manager is, or have its owner delete it: {hint}"
+    );
     let mut failure = Failure::new(Exit::Refused, "unwatched-manager", message, hint);
     failure.causes = outside;
     Err(failure)
@@ -191,7 +192,10 @@ pub(crate) fn unwatched(managers: &[Value], values: &Values) -> Option<String> {
         return None;
     }
     let (outside, set) = outside(managers, &values.operator.watched_namespaces)?;
-    Some(format!("no operator looks after {}: {set}", outside.join(", ")))
+    Some(format!(
+        "no operator looks after {}: if that is to be so no longer, {set}",
+        outside.join(", ")
+    ))
 }
 
 fn of(world: &World) -> TakeOver {
@@ -383,7 +387,7 @@ const STARTED_AGAIN: &str = "started-again";
 /// # Errors
 /// One does, or it cannot be told.
 pub(crate) async fn is_alone(requests: &Requests, values: &Values) -> Result<(), Failure> {
-    let look = async || operators(requests, &managers(requests).await?, values).await;
+    let look = async || operators(requests, values).await;
     let mut found = look().await;
     for _ in 1..TRIES {
         if found.is_ok() {
@@ -511,7 +515,8 @@ mod tests {
         };
         let refused = refuse(&world, &["tf".to_owned()]).unwrap_err();
         assert_eq!(refused.causes, ["Manager lab/cluster1"]);
-        assert_eq!(refused.hint, "--set operator.watchedNamespaces=lab,tf");
+        let hint = &refused.hint;
+        assert!(hint.ends_with("delete it: --set operator.watchedNamespaces=lab,tf"), "{hint}");
         refuse(&world, &["tf".to_owned(), "lab".to_owned()]).unwrap();
         world.operators = vec![operator(Some("tf-operator.v1"))];
         let refused = refuse(&world, &["tf".to_owned(), "lab".to_owned()]).unwrap_err();

@@ -260,6 +260,34 @@ async fn where_tf_operator_runs_ours_is_not_installed_beside_it() -> Outcome {
     Ok(())
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tenants_manager_and_what_looks_after_it_there_hold_nothing_up() -> Outcome {
+    let sandbox = only_api_server().await?;
+    let plugin = Plugin::of(&sandbox)?;
+    kubectl(&sandbox, &["create", "namespace", "lab"]).await?.success();
+    install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
+    let mut of_tenant = manager(&["Redis"]);
+    of_tenant["metadata"]["namespace"] = json!("lab");
+    send(&sandbox, &["create"], &of_tenant).await?.success();
+    let create = ["-n", "lab", "create", "deployment", "tf-operator", "--image=tf-operator:1"];
+    kubectl(&sandbox, &create).await?.success();
+    let role =
+        ["-n", "lab", "create", "role", "own", "--verb=*", "--resource=managers.tf.tungsten.io"];
+    kubectl(&sandbox, &role).await?.success();
+    let account = "--serviceaccount=lab:default";
+    let bind = ["-n", "lab", "create", "rolebinding", "own", "--role=own", account];
+    kubectl(&sandbox, &bind).await?.success();
+    let install = "install --yes --wait=false --adopt --dry-run=server";
+    let said = plugin.run(install).await?.ended(0);
+    assert!(!said.out.contains("tf-operator is scaled"), "{}", said.out);
+    let whole = format!("{}{}", said.out, said.err);
+    assert!(whole.contains("no operator looks after Manager lab/"), "{whole}");
+    // Where ours is to look after that Manager there would be two.
+    let there = format!("{install} --set operator.watchedNamespaces=lab");
+    plugin.run(&there).await?.ended(0).with(&["Deployment/lab/tf-operator is scaled to 0"]);
+    Ok(())
+}
+
 /// Gives the account of tf-operator its rights in the whole cluster.
 async fn may_do_everything(sandbox: &Sandbox, namespace: &str) -> Outcome {
     let account = format!("--serviceaccount={namespace}:default");
