@@ -51,8 +51,8 @@ pub struct Intent {
 /// What is secret of a component.
 #[derive(Clone, Debug, Default)]
 pub struct Secrets {
-    /// The certificates of its pods.
-    pub certificates: certificates::Data,
+    /// The certificates of its pods, for each Secret of them.
+    pub certificates: Vec<certificates::Data>,
     /// Its passwords.
     pub passwords: certificates::Data,
 }
@@ -72,8 +72,10 @@ pub fn build(
     let mut intents = vec![
         intent(Kind::ServiceAccount, &service_account::build(&owner))?,
         intent(Kind::ConfigMap, &config_map::build(&owner, files.all))?,
-        intent(Kind::Secret, &certificates::build(&owner, secrets.certificates))?,
     ];
+    for secret in certificates::build(&owner, secrets.certificates) {
+        intents.push(intent(Kind::Secret, &secret)?);
+    }
     if let Some(secret) = passwords::build(&owner, secrets.passwords) {
         intents.push(intent(Kind::Secret, &secret)?);
     }

@@ -38,7 +38,7 @@ use serde_json::json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::build::certificates::{Data, Subject, Wanted, certificates};
+use crate::build::certificates::{Certificates, Data, Subject, Wanted, certificates, parts};
 use crate::build::passwords::{NoRandomness, passwords};
 use crate::build::{BuildError, Secrets, Valid, build};
 use crate::cache::Cache;
@@ -65,6 +65,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(12 * 60 * 60);
 const UNTIL_IT_IS_OURS: Duration = Duration::from_secs(30);
 
 /// What all passes need.
+/// So many certificates are issued in one pass: some seconds with RSA keys, and less than one with others.
+const MOST_RSA: usize = 32;
+const MOST_OTHER: usize = 200;
+
 pub struct Context {
     /// The client by which CAs are read.
     pub client: kube::Client,
@@ -99,6 +103,11 @@ pub enum Error {
     #[error("make certificates")]
     Certificates(#[source] AuthorityError),
     #[error(transparent)]
+    #[error(
+        "certificates of {0} addresses are more than the Secrets for them take: choose shorter keys \
+         (spec.commonConfiguration.certKeyLength of the Manager: 2048), or release R25, whose keys are shorter"
+    )]
+    TooManyCertificates(usize),
     Password(#[from] NoRandomness),
     #[error(transparent)]
     Build(#[from] BuildError),
@@ -242,18 +251,8 @@ async fn make_so(
     if valid.as_before {
         return Ok(Action::requeue(LONGEST_PAUSE));
     }
-    let stored = fetched.owned.get(&(Kind::Secret, valid.instance.certificates()));
     let now = OffsetDateTime::now_utc();
-    let are_ready = fetched.pods_can_spare_one(valid, component.reads_certificates_once(), now);
-    let stored = stored.map(|secret| &**secret);
-    let wanted = Wanted { subjects: &subjects(fetched, valid), key: valid.key };
-    let make = || certificates(stored, &wanted, &authorities, now, are_ready);
-    let certificates = match wanted.key {
-        // It may take seconds, in which other tasks renew the Lease and answer probes.
-        KeyKind::Rsa(_) => tokio::task::block_in_place(make),
-        _ => make(),
-    };
-    let certificates = certificates.map_err(Error::Certificates)?;
+    let (certificates, parts) = issue(component, fetched, valid, &authorities, now)?;
     if component.reads_certificates_once() {
         valid.certificates_since = since(fetched, &certificates.issued_at);
     }
@@ -269,7 +268,7 @@ async fn make_so(
         );
     }
     let passwords = own_passwords(ctx, fetched, valid).await?;
-    let secrets = Secrets { certificates: certificates.data, passwords };
+    let secrets = Secrets { certificates: parts, passwords };
     let intents = build(&ctx.templates, &fetched.object, valid, secrets)?;
     apply::apply(&ctx.writer, &ctx.cache, &ctx.metrics, fetched, &intents).await?;
     if let Some(plan) = plan {
@@ -287,10 +286,43 @@ async fn make_so(
 
 /// Of a service that does not count its members: has the next pod go that is to be another one, by what was applied: a template
 /// or number of pods that its StatefulSet has not seen yet has none go.
+    if certificates.missing > 0 {
+        return Ok(Action::requeue(Duration::ZERO));
+    }
 async fn replace_a_pod(ctx: &Context, fetched: &Fetched, valid: &Valid) -> Result<(), Error> {
     if valid.members.is_some() {
         return Ok(());
     }
+/// The certificates of its pods, and what of them each Secret has. Of very many a part is issued in one pass, and its pods wait for
+/// the rest.
+fn issue(
+    component: &dyn ComponentKind,
+    fetched: &Fetched,
+    valid: &mut Valid,
+    authorities: &Authorities,
+    now: OffsetDateTime,
+) -> Result<(Certificates, Vec<Data>), Error> {
+    let get = |name: &str| fetched.owned.get(&(Kind::Secret, name.to_owned())).cloned();
+    let stored = parts::stored(&valid.instance.certificates(), get);
+    let subjects = subjects(fetched, valid);
+    let most = if matches!(valid.key, KeyKind::Rsa(_)) { MOST_RSA } else { MOST_OTHER };
+    let wanted = Wanted { subjects: &subjects, key: valid.key, most };
+    let are_ready = fetched.pods_can_spare_one(valid, component.reads_certificates_once(), now);
+    let make = || certificates(&stored, &wanted, authorities, now, are_ready);
+    // It may take seconds, in which other tasks renew the Lease and answer probes.
+    let takes_long = matches!(wanted.key, KeyKind::Rsa(_)) || subjects.len() > most;
+    let made = if takes_long { tokio::task::block_in_place(make) } else { make() };
+    let mut made = made.map_err(Error::Certificates)?;
+    if made.missing > 0 {
+        let all = 2 * subjects.len();
+        valid.waits_for = Some(format!("{} of {all} certificates are issued", all - made.missing));
+    }
+    let addresses = subjects.iter().map(|subject| subject.address.as_str());
+    let parts = parts::split(addresses, std::mem::take(&mut made.data), &stored);
+    let parts = parts.ok_or(Error::TooManyCertificates(subjects.len()))?;
+    Ok((made, parts))
+}
+
     let goes = valid
         .to_be_moved(&fetched.pods)
         .or_else(|| to_be_replaced(fetched, valid))

@@ -150,7 +150,7 @@ impl ClusterState {
                 format!("server-key-{address}.pem"),
             ]
         });
-        let certificates = keys.map(|key| (key, ByteString(Vec::new()))).collect();
+        let certificates = vec![keys.map(|key| (key, ByteString(Vec::new()))).collect()];
         // What is given is known; what is random is not compared.
         let passwords = valid.description.passwords.iter().map(|one| {
             let given = one.given.clone().unwrap_or_default();

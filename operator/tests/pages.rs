@@ -97,9 +97,17 @@ fn volumes(page: &mut String, pod: &Value) {
         let by = if by.len() == all.len() { "all".to_owned() } else { by.join(", ") };
         let _ = writeln!(page, "| `{path}` | {by} |");
     }
-    let secrets = list(pod, "/volumes").into_iter().filter(|volume| volume["secret"].is_object());
-    let secrets: Vec<_> =
-        secrets.map(|one| format!("`{}`", text(one, "/secret/secretName"))).collect();
+    let projected = |volume: &Value| -> Option<String> {
+        let sources = list(volume, "/projected/sources");
+        let name = |one: &Value| text(one, "/secret/name").to_owned();
+        let (first, last) = (name(sources.first()?), name(sources.last()?));
+        Some(format!("`{first}`, on hundreds of nodes also `{first}-2` to `{last}`"))
+    };
+    let secrets = list(pod, "/volumes").into_iter().filter_map(|volume| {
+        let whole = volume["secret"].is_object().then(|| text(volume, "/secret/secretName"));
+        whole.map(|name| format!("`{name}`")).or_else(|| projected(volume))
+    });
+    let secrets: Vec<_> = secrets.collect();
     let _ = writeln!(page, "\nIts pods mount these Secrets: {}.", secrets.join(", "));
 }
 

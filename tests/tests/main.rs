@@ -1,5 +1,5 @@
 //! The tests of whole programs, one binary of them: to link wasmtime and kube once is enough. Each
-//! module is one promise. Those that need real nodes begin with `lab_`, by which the gate knows
+//! module is one promise. Those that need real nodes, or minutes of a core, begin with `lab_`, by which the gate knows
 //! them. Deliberately not here: what one crate can test by itself.
 
 mod admission;
@@ -20,6 +20,7 @@ mod lab_cluster;
 mod lab_connectivity;
 mod lab_ends;
 mod lab_install;
+mod lab_many_nodes;
 mod lab_nested;
 mod lab_operator;
 mod lab_outage;

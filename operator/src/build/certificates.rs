@@ -1,4 +1,4 @@
-//! The Secret with the certificates of the pods: for each address one for its server and one for its
+//! The Secrets with the certificates of the pods: for each address one for its server and one for its
 //! clients, with their keys, as tf-operator names them. What is good is kept. What is missing or cannot be used is
 //! issued at once; what is due, or of a CA that is to go, in turn: who reads a new certificate starts again, and not all
 //! at once.
@@ -16,6 +16,8 @@ use time::{Duration, OffsetDateTime};
 
 use super::Owner;
 use crate::names;
+
+pub(crate) mod parts;
 
 /// The keys of the Secret.
 pub type Data = BTreeMap<String, ByteString>;
@@ -49,12 +51,14 @@ pub struct Wanted<'a> {
     pub subjects: &'a [Subject],
     /// The kind of their keys. Who has RSA keeps it until the certificate is renewed.
     pub key: KeyKind,
+    /// How many are issued in one pass, at most.
+    pub most: usize,
 }
 
 /// The certificates of all pods.
 #[derive(Clone, Debug)]
 pub struct Certificates {
-    /// What the Secret shall hold.
+    /// What the Secrets shall hold.
     pub data: Data,
     /// When it is to be looked at again.
     pub renew_at: OffsetDateTime,
@@ -62,6 +66,8 @@ pub struct Certificates {
     pub expires_at: OffsetDateTime,
     /// How many are new.
     pub issued: usize,
+    /// How many are still missing, as no more were to be issued.
+    pub missing: usize,
     /// When the newest of an address was issued.
     pub issued_at: BTreeMap<String, OffsetDateTime>,
 }
@@ -82,20 +88,22 @@ enum Found {
 /// # Errors
 /// A certificate cannot be made.
 pub fn certificates(
-    stored: Option<&DynamicObject>,
+    stored: &[Stored],
     wanted: &Wanted<'_>,
     authorities: &Authorities,
     now: OffsetDateTime,
     are_ready: bool,
 ) -> Result<Certificates, AuthorityError> {
-    let asked = stored.and_then(|secret| asked(secret, now));
-    let stored: Data = stored
-        .and_then(|secret| secret.data.get("data"))
-        .and_then(|data| serde_json::from_value(data.clone()).ok())
-        .unwrap_or_default();
-    let find = |subject, side| {
-        let found = find(&stored, subject, side, wanted.key, authorities, now);
-        match (found, asked) {
+    let nothing = Stored::default();
+    let place_of = |subject: &Subject| {
+        let key = keys("server", &subject.address).0;
+        stored.iter().find(|part| part.data.contains_key(&key)).unwrap_or(&nothing)
+    };
+    let find = |subject: &Subject, side| {
+        let place = place_of(subject);
+        let found = find(&place.data, subject, side, wanted.key, authorities, now);
+        // Of a time that is yet to come what is issued now would be due at once.
+        match (found, place.asked.filter(|asked| *asked <= now)) {
             (Found::Good(times), Some(asked)) if times.issued < asked => Found::Due(times),
             (found, _) => found,
         }
@@ -110,15 +118,19 @@ pub fn certificates(
         renew_at: next_turn.unwrap_or(end),
         expires_at: end,
         issued: 0,
+        missing: 0,
         issued_at: BTreeMap::new(),
     };
     for (number, (subject, found)) in subjects.iter().zip(&found).enumerate() {
         for ((side, usage), found) in SIDES.iter().zip(found) {
             match found {
-                Found::Good(times) => all.keep(&stored, subject, side, *times, Some(times.due)),
-                Found::Due(times) if !turn.contains(&number) => {
-                    all.keep(&stored, subject, side, *times, None);
+                Found::Good(times) => {
+                    all.keep(&place_of(subject).data, subject, side, *times, Some(times.due));
                 }
+                Found::Due(times) if !turn.contains(&number) => {
+                    all.keep(&place_of(subject).data, subject, side, *times, None);
+                }
+                Found::Nothing if all.issued >= wanted.most => all.missing += 1,
                 Found::Due(_) | Found::Nothing => {
                     let profile = profile(subject, *usage, wanted.key);
                     all.issue(subject, side, &profile, &authorities.current, now)?;
@@ -129,11 +141,26 @@ pub fn certificates(
     Ok(all)
 }
 
-/// Until when what was issued is to be issued again. A time that is yet to come asks for nothing: what is issued now would be
-/// due at once.
-fn asked(secret: &DynamicObject, now: OffsetDateTime) -> Option<OffsetDateTime> {
-    let said = secret.annotations().get(names::RENEW)?;
-    OffsetDateTime::parse(said, &Rfc3339).ok().filter(|asked| *asked <= now)
+/// What is stored of one of the Secrets.
+#[derive(Clone, Debug, Default)]
+pub struct Stored {
+    /// Its keys.
+    pub data: Data,
+    /// What was issued before this is to be issued again.
+    asked: Option<OffsetDateTime>,
+}
+
+impl Stored {
+    /// That of a Secret; nothing of what cannot be read.
+    #[must_use]
+    pub fn of(secret: &DynamicObject) -> Self {
+        let data = secret.data.get("data").cloned().unwrap_or_default();
+        let asked = secret.annotations().get(names::RENEW);
+        Self {
+            data: serde_json::from_value(data).unwrap_or_default(),
+            asked: asked.and_then(|asked| OffsetDateTime::parse(asked, &Rfc3339).ok()),
+        }
+    }
 }
 
 /// Whose turn it is, by their places, and when the next is, if somebody waits for one.
@@ -269,12 +296,13 @@ impl Certificates {
     }
 }
 
-pub(super) fn build(owner: &Owner<'_>, data: Data) -> Secret {
-    Secret {
-        metadata: owner.metadata(owner.valid.instance.certificates()),
+/// One Secret for each part.
+pub(super) fn build(owner: &Owner<'_>, parts: Vec<Data>) -> impl Iterator<Item = Secret> {
+    parts.into_iter().enumerate().map(|(number, data)| Secret {
+        metadata: owner.metadata(parts::name(&owner.valid.instance.certificates(), number)),
         data: Some(data),
         ..Secret::default()
-    }
+    })
 }
 
 #[cfg(test)]

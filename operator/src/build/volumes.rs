@@ -1,12 +1,14 @@
 //! The volumes of a pod, and where its containers mount them. Names and paths are those of tf-operator.
 
 use k8s_openapi::api::core::v1::{
-    ConfigMapVolumeSource, EmptyDirVolumeSource, HostPathVolumeSource, SecretVolumeSource, Volume,
-    VolumeMount,
+    ConfigMapVolumeSource, EmptyDirVolumeSource, HostPathVolumeSource, ProjectedVolumeSource,
+    SecretProjection, SecretVolumeSource, Volume, VolumeMount, VolumeProjection,
 };
 
 use super::Valid;
+use super::certificates::parts;
 use crate::component::{Access, Container, Source};
+use crate::kind::Workload;
 use crate::names::TRUST;
 
 /// Where the files of the component are.
@@ -34,7 +36,7 @@ pub(super) fn build(valid: &Valid) -> Vec<Volume> {
     let mut volumes = vec![
         config_map(&instance.config_volume(), &valid.config_map()),
         config_map(TRUST_VOLUME, TRUST),
-        secret(&instance.certificates(), &instance.certificates()),
+        certificates(valid),
     ];
     let credentials = credentials(valid).into_iter();
     volumes.extend(credentials.map(|(folder, name)| secret(&volume_of(folder), &name)));
@@ -117,6 +119,30 @@ fn secret(volume: &str, name: &str) -> Volume {
             secret_name: Some(name.to_owned()),
             default_mode: Some(0o440),
             ..SecretVolumeSource::default()
+        }),
+        ..Volume::default()
+    }
+}
+
+/// In one folder, of however many Secrets they are. Of a StatefulSet it is one: it has a few members.
+fn certificates(valid: &Valid) -> Volume {
+    let name = valid.instance.certificates();
+    if valid.workload == Workload::StatefulSet {
+        return secret(&name, &name);
+    }
+    let source = |number: usize| VolumeProjection {
+        secret: Some(SecretProjection {
+            name: parts::name(&name, number),
+            optional: (number > 0).then_some(true),
+            ..SecretProjection::default()
+        }),
+        ..VolumeProjection::default()
+    };
+    Volume {
+        name: name.clone(),
+        projected: Some(ProjectedVolumeSource {
+            default_mode: Some(0o440),
+            sources: Some((0..parts::MOST).map(source).collect()),
         }),
         ..Volume::default()
     }

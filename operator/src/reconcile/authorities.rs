@@ -23,6 +23,7 @@ use time::{Duration, OffsetDateTime};
 
 use super::fetch::{CLOCKS_DIFFER, Fetched};
 use super::{Context, Error, apply, now};
+use crate::build::certificates::parts;
 use crate::cache::Cache;
 use crate::components;
 use crate::kind::Kind;
@@ -209,7 +210,7 @@ fn all_are_issued_by(cache: &Cache, namespace: &str, ca: &Authority) -> bool {
         })
     };
     let of_pods = secrets.iter().filter(|secret| {
-        secret.name_any().ends_with(names::CERTIFICATES) && is_of_component(secret)
+        parts::is_of(&secret.name_any(), names::CERTIFICATES) && is_of_component(secret)
     });
     let data = of_pods.filter_map(|secret| secret.data.get("data")?.as_object());
     let mut certificates = data.flatten().filter(|(key, _)| key.ends_with(".crt"));

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::fetch::Fetched;
 use super::{nested, status};
+use crate::build::certificates::parts;
 use crate::build::{Image, Members, Valid};
 use crate::component::{ComponentKind, Description, Given as About, SettingsError, word};
 use crate::ensemble::record::Record;
@@ -222,7 +223,7 @@ fn check_credentials(description: &Description) -> Result<(), Invalid> {
 
 /// Of what it is to have the credentials is in the message.
 pub(super) fn check_secret(secret: &str, of: &str) -> Result<(), Invalid> {
-    if secret != names::CA_SECRET && !secret.ends_with(names::CERTIFICATES) {
+    if secret != names::CA_SECRET && !parts::is_of(secret, names::CERTIFICATES) {
         return Ok(());
     }
     Err(Invalid {

@@ -78,10 +78,10 @@ impl Cluster {
     pub(crate) fn render(&self, fit: impl Fn(&str, &str) -> String) {
         let subject = |address: &String| Subject { address: address.clone(), host: None };
         let subjects: Vec<_> = self.valid.addresses.iter().map(subject).collect();
-        let wanted = Wanted { subjects: &subjects, key: self.valid.key };
+        let wanted = Wanted { subjects: &subjects, key: self.valid.key, most: usize::MAX };
         let now = OffsetDateTime::now_utc();
-        let made = certificates(None, &wanted, &self.authorities, now, true).unwrap();
-        let secrets = Secrets { certificates: made.data.clone(), ..Secrets::default() };
+        let made = certificates(&[], &wanted, &self.authorities, now, true).unwrap();
+        let secrets = Secrets { certificates: vec![made.data.clone()], ..Secrets::default() };
         let templates = Templates::new(templates()).unwrap();
         let intents = build(&templates, &self.object, &self.valid, secrets).unwrap();
         let files = intents.iter().find(|one| one.kind == Kind::ConfigMap).unwrap();

@@ -19,11 +19,23 @@ fn certificates(
     authorities: &Authorities,
     now: OffsetDateTime,
 ) -> Result<Certificates, AuthorityError> {
-    super::certificates(stored, &wanted(subjects), authorities, now, true)
+    with(stored, &wanted(subjects), authorities, now, true)
+}
+
+/// With the one Secret that there is.
+fn with(
+    stored: Option<&DynamicObject>,
+    wanted: &Wanted<'_>,
+    authorities: &Authorities,
+    now: OffsetDateTime,
+    are_ready: bool,
+) -> Result<Certificates, AuthorityError> {
+    let stored: Vec<Stored> = stored.into_iter().map(Stored::of).collect();
+    super::certificates(&stored, wanted, authorities, now, are_ready)
 }
 
 fn wanted(subjects: &[Subject]) -> Wanted<'_> {
-    Wanted { subjects, key: KeyKind::default() }
+    Wanted { subjects, key: KeyKind::default(), most: usize::MAX }
 }
 
 fn subject(address: &str) -> Subject {
@@ -103,7 +115,7 @@ fn due(authorities: &Authorities) -> (Vec<Subject>, DynamicObject, OffsetDateTim
 fn who_is_due_has_a_turn_when_the_one_before_is_back_and_all_are_ready() {
     let authority = authority();
     let (subjects, mut secret, mut now) = due(&authority);
-    let not_ready = super::certificates(Some(&secret), &wanted(&subjects), &authority, now, false);
+    let not_ready = with(Some(&secret), &wanted(&subjects), &authority, now, false);
     let not_ready = not_ready.unwrap();
     assert_eq!((not_ready.issued, not_ready.renew_at - now), (0, POLL_INTERVAL));
     let mut turns = Vec::new();
@@ -123,8 +135,7 @@ fn who_is_due_has_a_turn_when_the_one_before_is_back_and_all_are_ready() {
     // Ready or not: an expired one helps nobody.
     let (_, secret, _) = due(&authority);
     let late = self::now() + Duration::days(340);
-    let late =
-        super::certificates(Some(&secret), &wanted(&subjects), &authority, late, false).unwrap();
+    let late = with(Some(&secret), &wanted(&subjects), &authority, late, false).unwrap();
     assert_eq!(late.issued, 2);
 }
 
@@ -184,8 +195,8 @@ fn keys_become_rsa_in_turn_and_stay_so_until_they_are_renewed() {
     let subjects = [subject("192.0.2.1"), subject("192.0.2.2")];
     let ecdsa = certificates(None, &subjects, &authority, now()).unwrap();
     let of = |key, stored: &Certificates, now| {
-        let wanted = Wanted { subjects: &subjects, key };
-        super::certificates(Some(&self::stored(stored)), &wanted, &authority, now, true).unwrap()
+        let wanted = Wanted { subjects: &subjects, key, most: usize::MAX };
+        with(Some(&self::stored(stored)), &wanted, &authority, now, true).unwrap()
     };
     let kinds = |all: &Certificates| -> Vec<bool> {
         let certificates = all.data.iter().filter(|(key, _)| key.ends_with(".crt"));
@@ -213,4 +224,32 @@ fn what_would_end_with_its_ca_all_the_same_is_not_renewed() {
     let near = later(end - Duration::hours(1));
     assert_eq!((near.issued, near.renew_at), (0, end));
     assert_eq!(later(end + Duration::hours(1)).issued, 2);
+}
+
+#[test]
+fn of_many_that_are_missing_some_are_issued_at_a_time_and_none_twice() {
+    let authority = authority();
+    let subjects = ["192.0.2.1", "192.0.2.2", "192.0.2.3"].map(subject);
+    let wanted = Wanted { most: 4, ..wanted(&subjects) };
+    let first = with(None, &wanted, &authority, now(), true).unwrap();
+    assert_eq!((first.issued, first.missing, first.data.len()), (4, 2, 8));
+    let rest = with(Some(&stored(&first)), &wanted, &authority, now(), true).unwrap();
+    assert_eq!((rest.issued, rest.missing, rest.data.len()), (2, 0, 12));
+    assert!(first.data.iter().all(|(key, value)| rest.data.get(key) == Some(value)));
+}
+
+#[test]
+fn what_is_asked_of_one_secret_is_asked_of_its_addresses_alone() {
+    let authority = authority();
+    let subjects = ["192.0.2.1", "192.0.2.2"].map(subject);
+    let parts = subjects.each_ref().map(|subject| {
+        let all = certificates(None, std::slice::from_ref(subject), &authority, now()).unwrap();
+        Stored::of(&stored(&all))
+    });
+    let later = now() + Duration::hours(1);
+    let mut parts = parts.to_vec();
+    parts[1].asked = Some(later);
+    let all = super::certificates(&parts, &wanted(&subjects), &authority, later, true).unwrap();
+    let newer: Vec<_> = all.issued_at.iter().filter(|(_, at)| **at == later).collect();
+    assert_eq!((all.issued, newer[0].0.as_str(), newer.len()), (2, "192.0.2.2", 1));
 }

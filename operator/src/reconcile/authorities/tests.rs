@@ -106,8 +106,8 @@ fn the_old_ca_is_trusted_as_long_as_a_pod_shows_a_certificate_of_it() {
         let subject = Subject { address: "192.0.2.1".to_owned(), host: None };
         let signer = Authorities { current: signer.clone(), next: None, previous: None };
         let made = certificates(
-            None,
-            &Wanted { subjects: &[subject], key: KeyKind::default() },
+            &[],
+            &Wanted { subjects: &[subject], key: KeyKind::default(), most: usize::MAX },
             &signer,
             start(),
             true,
