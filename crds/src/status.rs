@@ -106,6 +106,20 @@ pub struct IntrospectStatus {
     pub bgp: Option<SessionCounts>,
 }
 
+/// A workload of tf-operator that the operator leaves as it is until something of it is to change. Not in tf-operator.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct TakenOver {
+    /// UID of the StatefulSet or DaemonSet.
+    pub uid: String,
+    /// Its generation when the operator first saw it.
+    pub generation: Option<i64>,
+    /// Digest of what the operator would make of it: when that is another one its pods are recreated.
+    pub would_be: Option<String>,
+}
+
 /// The status fields of every component except Vrouter.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -126,6 +140,8 @@ pub struct CommonStatus {
     pub observed_generation: Option<i64>,
     /// What its daemons say of themselves.
     pub introspect: Option<IntrospectStatus>,
+    /// The workload of tf-operator that stays as it is.
+    pub taken_over: Option<TakenOver>,
 }
 
 #[cfg(feature = "kube")]

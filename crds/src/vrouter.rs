@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use crate::pod::{Container, PodConfiguration};
-use crate::status::{Condition, IntrospectStatus, NodeInfo};
+use crate::status::{Condition, IntrospectStatus, NodeInfo, TakenOver};
 use crate::vrouter_profile::{Dpdk, Sriov};
 
 #[cfg(feature = "kube")]
@@ -296,6 +296,8 @@ pub struct VrouterStatus {
     pub observed_generation: Option<i64>,
     /// What the agents say of themselves.
     pub introspect: Option<IntrospectStatus>,
+    /// The DaemonSet of tf-operator that stays as it is.
+    pub taken_over: Option<TakenOver>,
 }
 
 /// State of the agent of one node.

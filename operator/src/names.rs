@@ -23,9 +23,6 @@ pub const APPLIED: &str = "opensdn.io/applied";
 /// Annotation of a pod template with a digest of the files that a running container does not read
 /// again.
 pub const CONFIGURATION: &str = "opensdn.io/configuration";
-/// Annotation of a workload that tf-operator has made, with a digest of what would be made of it: as long as that is the same its
-/// pods stay as they are.
-pub const AS_BEFORE: &str = "opensdn.io/as-before";
 /// Annotation by which the pods that tf-operator has made are recreated now, of a component or of all of a Manager.
 pub const RECREATE: &str = "opensdn.io/recreate";
 /// Annotation by which the operator leaves everything that an object owns as it is.

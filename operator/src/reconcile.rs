@@ -30,7 +30,8 @@ use std::time::Duration;
 use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::controller::Action;
-use opensdn_pki::{AuthorityError, GivenError, KeyKind, SecretError, crypto_provider};
+use opensdn_crds::status::TakenOver;
+use opensdn_pki::{Authorities, AuthorityError, GivenError, KeyKind, SecretError, crypto_provider};
 use opensdn_runtime::apply::{Context as Writer, read_as};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
@@ -64,11 +65,11 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(12 * 60 * 60);
 /// An object that is somebody else's is read again after so long.
 const UNTIL_IT_IS_OURS: Duration = Duration::from_secs(30);
 
-/// What all passes need.
 /// So many certificates are issued in one pass: some seconds with RSA keys, and less than one with others.
 const MOST_RSA: usize = 32;
 const MOST_OTHER: usize = 200;
 
+/// What all passes need.
 pub struct Context {
     /// The client by which CAs are read.
     pub client: kube::Client,
@@ -102,12 +103,12 @@ pub enum Error {
     GivenCa(#[from] GivenError),
     #[error("make certificates")]
     Certificates(#[source] AuthorityError),
-    #[error(transparent)]
     #[error(
         "certificates of {0} addresses are more than the Secrets for them take: choose shorter keys \
          (spec.commonConfiguration.certKeyLength of the Manager: 2048), or release R25, whose keys are shorter"
     )]
     TooManyCertificates(usize),
+    #[error(transparent)]
     Password(#[from] NoRandomness),
     #[error(transparent)]
     Build(#[from] BuildError),
@@ -159,6 +160,9 @@ pub async fn reconcile(
     let object = ctx.reporter.newest(object);
     let instance = Instance { word: word(component.facts()), name: object.name_any() };
     let fetched = Fetched::read(&ctx.cache, object, &instance);
+    let before = status::before(&fetched);
+    let mut taken_over =
+        as_before::known(ctx, component, resource, &fetched, &before.common).await?;
     let (mut status, made) = match nested::described(component, &fetched) {
         Err(invalid) => (
             status::status(&fetched, Outcome::Invalid(&invalid), &now()),
@@ -169,11 +173,11 @@ pub async fn reconcile(
             ctx.introspect.forget(&Service::of(component.facts(), &fetched.object));
             nested::pass(ctx, &fetched, &described).await
         }
-        Ok(None) => pass(ctx, component, &fetched, &instance).await,
+        Ok(None) => pass(ctx, component, &fetched, &instance, &mut taken_over).await,
     };
-    let before = status::before(&fetched);
     let service = Service::of(component.facts(), &fetched.object);
     status.common.introspect = ctx.introspect.of(&service, before.common.introspect.as_ref());
+    status.common.taken_over = taken_over;
     let (stored, status) = (json!(before), json!(status));
     let reported = ctx.reporter.report(resource, &fetched.object, &stored, status).await;
     let action = made?;
@@ -187,6 +191,7 @@ async fn pass(
     component: &'static dyn ComponentKind,
     fetched: &Fetched,
     instance: &Instance,
+    taken_over: &mut Option<TakenOver>,
 ) -> (Status, Result<Action, Error>) {
     let paused = names::paused(&fetched.object, fetched.manager.as_deref());
     let validated = validate(component, fetched);
@@ -206,7 +211,7 @@ async fn pass(
         }
         (Ok(valid), None) => valid,
     };
-    let made = make_so(ctx, component, fetched, &mut valid).await;
+    let made = make_so(ctx, component, fetched, &mut valid, taken_over).await;
     // With what was applied just now.
     let fetched = &Fetched::read(&ctx.cache, fetched.object.clone(), instance);
     let made = match made {
@@ -239,6 +244,7 @@ async fn make_so(
     component: &dyn ComponentKind,
     fetched: &Fetched,
     valid: &mut Valid,
+    taken_over: &mut Option<TakenOver>,
 ) -> Result<Action, Error> {
     let namespace = fetched.namespace();
     nested::is_not_nested(ctx, component, fetched, &valid.instance).await?;
@@ -247,7 +253,7 @@ async fn make_so(
     authorities::publish(ctx, fetched, &authorities).await?;
     let expiry = authorities.current.not_after();
     ctx.metrics.certificates(&namespace, names::CA_SECRET, Some(expiry));
-    valid.as_before = as_before::stays(ctx, fetched, valid, &authorities).await?;
+    valid.as_before = as_before::stays(ctx, fetched, valid, &authorities, taken_over).await?;
     if valid.as_before {
         return Ok(Action::requeue(LONGEST_PAUSE));
     }
@@ -280,19 +286,13 @@ async fn make_so(
     } else {
         until
     };
+    if certificates.missing > 0 {
+        return Ok(Action::requeue(Duration::ZERO));
+    }
     let waits = valid.members.as_ref().is_some_and(|members| members.waits.is_some());
     Ok(Action::requeue(if waits { members::POLL_INTERVAL } else { until.min(LONGEST_PAUSE) }))
 }
 
-/// Of a service that does not count its members: has the next pod go that is to be another one, by what was applied: a template
-/// or number of pods that its StatefulSet has not seen yet has none go.
-    if certificates.missing > 0 {
-        return Ok(Action::requeue(Duration::ZERO));
-    }
-async fn replace_a_pod(ctx: &Context, fetched: &Fetched, valid: &Valid) -> Result<(), Error> {
-    if valid.members.is_some() {
-        return Ok(());
-    }
 /// The certificates of its pods, and what of them each Secret has. Of very many a part is issued in one pass, and its pods wait for
 /// the rest.
 fn issue(
@@ -323,6 +323,12 @@ fn issue(
     Ok((made, parts))
 }
 
+/// Of a service that does not count its members: has the next pod go that is to be another one, by what was applied: a template
+/// or number of pods that its StatefulSet has not seen yet has none go.
+async fn replace_a_pod(ctx: &Context, fetched: &Fetched, valid: &Valid) -> Result<(), Error> {
+    if valid.members.is_some() {
+        return Ok(());
+    }
     let goes = valid
         .to_be_moved(&fetched.pods)
         .or_else(|| to_be_replaced(fetched, valid))

@@ -305,3 +305,70 @@ async fn without_the_ca_of_tf_operator_members_are_taken_over_one_at_a_time() ->
     assert!(number.values().all(|pods| *pods == 2), "each is replaced once: {number:?}");
     Ok(())
 }
+
+/// The command of the first container, and who keeps that so.
+async fn command_of_redis(world: &World) -> Value {
+    let set = get(&world.sandbox, ["statefulset", "redis1-redis-statefulset"]).await;
+    set["spec"]["template"]["spec"]["containers"][0]["command"].clone()
+}
+
+/// What somebody with the role `edit` does to a workload: another command, as if tf-operator had written it.
+async fn tamper(world: &World) -> Outcome {
+    let patch = json!({"metadata": {"annotations": {"opensdn.io/applied": null, "opensdn.io/as-before": ""},
+        "managedFields": [{"manager": "tf-operator", "operation": "Update", "apiVersion": "apps/v1",
+            "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {".": {}}}}]},
+        "spec": {"template": {"spec": {"containers": [{"name": "redis", "command": ["sh", "-c", "tampered"]}]}}}});
+    let set = ["-n", "tf", "patch", "statefulset", "redis1-redis-statefulset"];
+    let patch = ["--type=strategic", "-p", &patch.to_string()].map(str::to_owned);
+    let patch: Vec<&str> = set.into_iter().chain(patch.iter().map(String::as_str)).collect();
+    kubectl(&world.sandbox, &patch).await?.success();
+    Ok(())
+}
+
+async fn until_it_is_put_back(world: &World, what: &str) {
+    let is_put_back = async || {
+        let command = command_of_redis(world).await.to_string();
+        !command.contains("tampered") && command != "null" && world.is_ready().await
+    };
+    eventually_within(WHOLE, what, is_put_back).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tampered_workload_never_passes_for_one_of_tf_operator() -> Outcome {
+    let world = World::empty(1).await?;
+    world.operator.stop(0).await;
+    let (ca, key) = authority("tf-operator")?;
+    send(&world.sandbox, &AS_TF_OPERATOR, &secret(&ca, &key)).await?.success();
+    as_tf_operator_made_it(&world, &["Redis"]).await?;
+    world.operator.start(0)?;
+    let is_as_before = async || {
+        let stored = get(&world.sandbox, ["redis.tf.tungsten.io", "redis1"]).await;
+        world.is_ready().await && stored["status"]["takenOver"]["wouldBe"].is_string()
+    };
+    eventually_within(WHOLE, "the workload stays as it was", is_as_before).await;
+
+    tamper(&world).await?;
+    until_it_is_put_back(&world, "what is not as tf-operator made it is not left").await;
+    let set = get(&world.sandbox, ["statefulset", "redis1-redis-statefulset"]).await;
+    let applied = &set["metadata"]["annotations"]["opensdn.io/applied"];
+    assert!(applied.is_string(), "it is the operator's by now: {set:#}");
+    let stored = get(&world.sandbox, ["redis.tf.tungsten.io", "redis1"]).await;
+    assert!(stored["status"]["takenOver"].is_null(), "{stored:#}");
+
+    // What cannot be together with what the operator wants of it.
+    let rolling = r#"{"spec": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}}}"#;
+    let patch = ["-n", "tf", "patch", "statefulset", "redis1-redis-statefulset", "-p", rolling];
+    kubectl(&world.sandbox, &patch).await?.success();
+    let is_on_delete = async || {
+        let set = get(&world.sandbox, ["statefulset", "redis1-redis-statefulset"]).await;
+        set["spec"]["updateStrategy"] == json!({"type": "OnDelete"}) && world.is_ready().await
+    };
+    eventually_within(WHOLE, "its way to update is put back", is_on_delete).await;
+
+    // With the CA of tf-operator as it is, and also for an operator that remembers nothing.
+    tamper(&world).await?;
+    world.operator.kill(0);
+    world.operator.start(0)?;
+    until_it_is_put_back(&world, "its own is never one of tf-operator").await;
+    Ok(())
+}

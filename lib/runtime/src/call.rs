@@ -267,6 +267,12 @@ impl CallError {
         self.status().is_some_and(|status| status.code == 422 && status.message.contains(SAID))
     }
 
+    /// What would be stored is not valid.
+    #[must_use]
+    pub fn is_invalid(&self) -> bool {
+        self.has_code(422) && !self.is_failed_test()
+    }
+
     /// The API server has refused it for what it says; another try says the same.
     #[must_use]
     pub fn is_refusal(&self) -> bool {

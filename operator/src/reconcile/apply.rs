@@ -53,7 +53,7 @@ pub(super) async fn apply(
         {
             return Err(ApplyError::NotOurs(Invalid { reason: "NotOurs", message }));
         }
-        write(ctx, cache, intent.kind, &intent.object).await?;
+        write_intent(ctx, cache, intent).await?;
     }
     for ((kind, name), live) in &fetched.owned {
         // Only a budget is wanted at one time and not at another; all else goes with its owner. Anyone who may make
@@ -68,8 +68,23 @@ pub(super) async fn apply(
     Ok(())
 }
 
+/// Applies it. What others have written beside it stays then, and may be what the API server does not take together with it: a
+/// workload of that kind becomes the operator's as a whole first.
+async fn write_intent(ctx: &Context, cache: &Cache, intent: &Intent) -> Result<(), CallError> {
+    match write(ctx, cache, intent.kind, &intent.object).await {
+        Err(error) if error.is_invalid() => {
+            if take_over::whole(ctx, intent.kind, &intent.object).await? {
+                write(ctx, cache, intent.kind, &intent.object).await
+            } else {
+                Err(error)
+            }
+        }
+        written => written,
+    }
+}
+
 /// So often an object is read again that others write at the same time.
-const TRIES: usize = 5;
+pub(super) const TRIES: usize = 5;
 
 /// Why an object of that name is left alone; else it is taken over, where tf-operator has made it. It is read, once before it is made: watches report only what has
 /// our label, which anybody can take off and set.

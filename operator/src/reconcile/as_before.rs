@@ -1,25 +1,70 @@
 //! What tf-operator has made runs on as it is until something of it is to change: taking a cluster over recreates no pod.
-//! Its workload only gets the operator's label, by which it is watched, and an annotation with a digest of what the operator
-//! would make of it. While that is the same nothing is written, neither the workload nor the files of its pods, whose scripts
-//! are tf-operator's. From the first difference on it is as any other: its pods are recreated one after the other.
+//! Its workload only gets the operator's label, by which it is watched. The status of the component, which no user of the
+//! namespace may write, has its UID and generation, and a digest of what the operator would make of it. While they are the same
+//! nothing is written, neither the workload nor the files of its pods, whose scripts are tf-operator's. From the first difference
+//! on it is as any other: its pods are recreated one after the other.
 
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{AddOperation, Patch, PatchOperation, TestOperation};
 use kube::ResourceExt as _;
-use kube::api::DynamicObject;
+use kube::api::{ApiResource, DynamicObject};
+use opensdn_crds::status::{CommonStatus, TakenOver};
 use opensdn_pki::Authorities;
-use opensdn_runtime::apply::read_as;
+use opensdn_runtime::apply::{patch_as, read_as};
+use opensdn_runtime::call::CallError;
 use serde_json::{Value, json};
 
 use super::fetch::Fetched;
-use super::{Context, Error, apply, authorities, take_over};
+use super::{Context, Error, authorities, take_over};
 use crate::build::{Secrets, Valid, build, digest};
 use crate::canary::Pace;
+use crate::component::{ComponentKind, word};
 use crate::ensemble::record::Record;
 use crate::kind::Kind;
-use crate::names::{self, APPLIED, AS_BEFORE, MANAGED_BY, OPERATOR};
+use crate::names::{self, APPLIED, Instance, MANAGED_BY, OPERATOR};
 use crate::node::addresses_of;
 use crate::object::{controller_of, is_controlled_by, list, text};
 
-/// Whether the component's workload is left as tf-operator has made it. Marks it so when it is seen for the first time.
+/// What is known of a workload that tf-operator has made: what the status of the component says, which only operators write.
+/// A component whose status no pass has written yet is looked at. Later none is taken for tf-operator's: who may change workloads
+/// could have the operator leave one as it is.
+///
+/// # Errors
+/// A call fails.
+pub(super) async fn known(
+    ctx: &Context,
+    component: &'static dyn ComponentKind,
+    resource: &ApiResource,
+    fetched: &Fetched,
+    before: &CommonStatus,
+) -> Result<Option<TakenOver>, CallError> {
+    if before.observed_generation.is_some() {
+        return Ok(before.taken_over.clone());
+    }
+    let object = &fetched.object;
+    let (namespace, name) = (object.namespace(), object.name_any());
+    let instance = Instance { word: word(component.facts()), name: name.clone() };
+    let (kind, workload) = instance.keeper(component.workload());
+    let namespace = namespace.as_deref();
+    let there = read_as(&ctx.writer, &kind.resource(), namespace, &workload).await?;
+    let Some(there) = there.filter(|there| is_of_tf_operator(there, object)) else {
+        return Ok(None);
+    };
+    // Of what is kept in the cache it is not known who has written it.
+    let stored: Option<DynamicObject> = read_as(&ctx.writer, resource, namespace, &name).await?;
+    let is_same = |stored: &DynamicObject| stored.metadata.uid == object.metadata.uid;
+    let others_made_it = stored.filter(is_same).is_some_and(|stored| {
+        take_over::is_of_others(stored.metadata.managed_fields.as_deref().unwrap_or_default())
+    });
+    Ok(others_made_it.then(|| TakenOver {
+        uid: there.uid().unwrap_or_default(),
+        generation: there.metadata.generation,
+        would_be: None,
+    }))
+}
+
+/// Whether the component's workload is left as tf-operator has made it. Has it watched then, and notes what would be made of it. Of
+/// one that is not left nothing is known any more.
 ///
 /// # Errors
 /// A call fails, or a template is wrong.
@@ -28,61 +73,71 @@ pub(super) async fn stays(
     fetched: &Fetched,
     valid: &Valid,
     authorities: &Authorities,
+    known: &mut Option<TakenOver>,
 ) -> Result<bool, Error> {
+    // All but what is taken over, and that costs them nothing.
+    let Some(before) = known.as_mut() else { return Ok(false) };
     let (kind, name) = valid.keeper();
     let live = fetched.owned.get(&(kind, name.clone()));
-    // All but what is taken over, and that costs them nothing.
-    if live.is_some_and(|live| live.annotations().contains_key(APPLIED)) {
-        return Ok(false);
-    }
-    let given_ca = ctx.cache.get(Kind::GivenCa, &fetched.namespace(), names::GIVEN_CA_SECRET);
     let there = match live {
         Some(live) => Some((**live).clone()),
-        // It would not stay.
-        None if given_ca.is_none() => return Ok(false),
         None => {
             let namespace = fetched.object.namespace();
             read_as(&ctx.writer, &kind.resource(), namespace.as_deref(), &name).await?
         }
     };
-    let Some(there) = there.filter(|there| is_of_tf_operator(there, &fetched.object)) else {
-        return Ok(false);
-    };
     let wanted = wanted(ctx, fetched, valid)?;
-    let before = there.annotations().get(AS_BEFORE).map(String::as_str);
-    let why = if given_ca.is_none() || authorities::is_rotating(authorities) {
-        Some("another CA than before issues certificates".to_owned())
-    } else {
-        why_not(fetched, valid, &there, before, wanted.as_deref())
+    let has_its_ca = authorities::uses_given(&ctx.cache, &fetched.namespace(), authorities);
+    let there = match there {
+        Some(there) if is_as_it_was(&there, before) => Ok(there),
+        _ => Err("it is another one than tf-operator made, or was changed since".to_owned()),
     };
-    if let Some(why) = why {
-        tracing::info!(
-            kind = kind.name(),
-            namespace = fetched.namespace(),
-            name,
-            why,
-            "recreates pods that tf-operator made"
-        );
-        return Ok(false);
-    }
-    let digest = before.filter(|before| !before.is_empty()).or(wanted.as_deref());
-    mark(ctx, kind, &there, digest.unwrap_or_default()).await?;
+    let there = there.and_then(|there| {
+        if !has_its_ca || authorities::is_rotating(authorities) {
+            return Err("another CA than before issues certificates".to_owned());
+        }
+        why_not(fetched, valid, &there, before, wanted.as_deref()).map_or(Ok(there), Err)
+    });
+    let there = match there {
+        Ok(there) => there,
+        Err(why) => {
+            let namespace = fetched.namespace();
+            tracing::info!(
+                kind = kind.name(),
+                namespace,
+                name,
+                why,
+                "recreates pods that tf-operator made"
+            );
+            *known = None;
+            return Ok(false);
+        }
+    };
+    before.would_be = before.would_be.take().or(wanted);
+    watch(ctx, kind, &there).await?;
     if live.is_none() {
         // So that it is seen when its certificates are to be issued again.
-        mark_certificates(ctx, fetched, valid).await?;
+        watch_certificates(ctx, fetched, valid).await?;
     }
     Ok(true)
 }
 
 /// Whether tf-operator has made it for the component, and the operator has written nothing of its spec.
 fn is_of_tf_operator(there: &DynamicObject, component: &DynamicObject) -> bool {
-    let annotations = there.annotations();
     let fields = there.metadata.managed_fields.as_deref().unwrap_or_default();
     is_controlled_by(there, &component.uid().unwrap_or_default())
         && there.metadata.deletion_timestamp.is_none()
-        && !annotations.contains_key(APPLIED)
-        // Of what is kept in the cache it is not known who has written it.
-        && (annotations.contains_key(AS_BEFORE) || take_over::is_written_by_others(fields))
+        && !there.annotations().contains_key(APPLIED)
+        && take_over::is_written_by_others(fields)
+}
+
+/// Whether it is that very object, with the spec that it had: the API server counts generations of that. What the cache has may be
+/// a little older.
+fn is_as_it_was(there: &DynamicObject, before: &TakenOver) -> bool {
+    there.metadata.uid.as_ref() == Some(&before.uid)
+        && there.metadata.deletion_timestamp.is_none()
+        && there.metadata.generation <= before.generation
+        && !there.annotations().contains_key(APPLIED)
 }
 
 /// The digest of what the operator would make of the workload and the files of its pods. None, as long as that is not known:
@@ -116,7 +171,7 @@ fn why_not(
     fetched: &Fetched,
     valid: &Valid,
     there: &DynamicObject,
-    before: Option<&str>,
+    before: &TakenOver,
     wanted: Option<&str>,
 ) -> Option<String> {
     let certificates = fetched.owned.get(&(Kind::Secret, valid.instance.certificates()));
@@ -127,7 +182,7 @@ fn why_not(
     if let Some(why) = valid.stopped.clone().or_else(recreated) {
         return Some(why);
     }
-    match before.filter(|before| !before.is_empty()).zip(wanted) {
+    match before.would_be.as_deref().zip(wanted) {
         Some((before, wanted)) => {
             (before != wanted).then(|| "what it is to be has changed".to_owned())
         }
@@ -159,38 +214,47 @@ fn changed_meanwhile(valid: &Valid, there: &DynamicObject) -> Option<String> {
     })
 }
 
-/// Has it watched, and remembers what would be made of it.
-async fn mark(ctx: &Context, kind: Kind, there: &DynamicObject, digest: &str) -> Result<(), Error> {
-    let is_watched = there.labels().get(MANAGED_BY).is_some_and(|by| by == OPERATOR);
-    if is_watched && there.annotations().get(AS_BEFORE).is_some_and(|before| before == digest) {
+/// Has it watched: gives it the operator's label, and changes nothing else of it. Of an object that is another one by now nothing is
+/// written.
+async fn watch(ctx: &Context, kind: Kind, there: &DynamicObject) -> Result<(), CallError> {
+    if there.labels().get(MANAGED_BY).is_some_and(|by| by == OPERATOR) {
         return Ok(());
     }
-    let annotations = json!({ (AS_BEFORE): digest });
-    apply::write(&ctx.writer, &ctx.cache, kind, &metadata(kind, there, annotations)).await?;
+    let labels = PointerBuf::from_tokens(["metadata", "labels"]);
+    let (path, value) = match &there.metadata.labels {
+        Some(_) => {
+            let label = labels.with_trailing_token(MANAGED_BY);
+            (label, json!(OPERATOR))
+        }
+        None => (labels, json!({ (MANAGED_BY): OPERATOR })),
+    };
+    let patch = Patch(vec![
+        PatchOperation::Test(TestOperation {
+            path: PointerBuf::from_tokens(["metadata", "uid"]),
+            value: json!(there.metadata.uid),
+        }),
+        PatchOperation::Add(AddOperation { path, value }),
+    ]);
+    if let Some(stored) = patch_as(&ctx.writer, &kind.resource(), there, patch).await? {
+        ctx.cache.put(kind, stored);
+    }
     Ok(())
 }
 
-/// Only what is said of it beside its spec. Of an object that is another one by now nothing is written.
-fn metadata(kind: Kind, there: &DynamicObject, annotations: Value) -> DynamicObject {
-    let resource = kind.resource();
-    let mut object = DynamicObject::new(&there.name_any(), &resource);
-    object.metadata.namespace = there.namespace();
-    object.metadata.uid = there.uid();
-    object.metadata.labels = Some([(MANAGED_BY.to_owned(), OPERATOR.to_owned())].into());
-    object.metadata.annotations = serde_json::from_value(annotations).ok();
-    object
-}
-
-async fn mark_certificates(ctx: &Context, fetched: &Fetched, valid: &Valid) -> Result<(), Error> {
+async fn watch_certificates(
+    ctx: &Context,
+    fetched: &Fetched,
+    valid: &Valid,
+) -> Result<(), CallError> {
     let (resource, name) = (Kind::Secret.resource(), valid.instance.certificates());
     let namespace = fetched.object.namespace();
     let there: Option<DynamicObject> =
         read_as(&ctx.writer, &resource, namespace.as_deref(), &name).await?;
     let uid = fetched.object.uid().unwrap_or_default();
-    let Some(there) = there.filter(|there| is_controlled_by(there, &uid)) else { return Ok(()) };
-    let object = metadata(Kind::Secret, &there, json!({}));
-    apply::write(&ctx.writer, &ctx.cache, Kind::Secret, &object).await?;
-    Ok(())
+    match there.filter(|there| is_controlled_by(there, &uid)) {
+        Some(there) => watch(ctx, Kind::Secret, &there).await,
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -232,14 +296,27 @@ mod tests {
             serde_json::from_value(json!({"metadata": {"name": "n", "uid": "u"}})).unwrap();
         let is =
             |annotations: Value| is_of_tf_operator(&workload(2, "i", &annotations), &component);
-        assert!(is(json!({})) && is(json!({(AS_BEFORE): ""})));
-        assert!(!is(json!({(APPLIED): "digest"})) && !is(json!({(APPLIED): "d", (AS_BEFORE): ""})));
+        assert!(is(json!({})) && !is(json!({(APPLIED): "digest"})));
         let mut applied = workload(2, "i", &json!({}));
         applied.metadata.managed_fields = None;
         assert!(!is_of_tf_operator(&applied, &component), "no other has written its spec");
         let mut others = component.clone();
         others.metadata.uid = Some("another".to_owned());
         assert!(!is_of_tf_operator(&workload(2, "i", &json!({})), &others));
+    }
+
+    #[test]
+    fn a_workload_that_was_changed_or_made_again_since_is_not_as_it_was() {
+        let known = TakenOver { uid: "w".to_owned(), generation: Some(3), would_be: None };
+        let is = |uid: &str, generation: i64, annotations: Value| {
+            let mut there = workload(2, "i", &annotations);
+            there.metadata.uid = Some(uid.to_owned());
+            there.metadata.generation = Some(generation);
+            is_as_it_was(&there, &known)
+        };
+        assert!(is("w", 3, json!({})) && is("w", 2, json!({})), "the cache may lag");
+        assert!(!is("w", 4, json!({})) && !is("x", 1, json!({})));
+        assert!(!is("w", 3, json!({(APPLIED): "digest"})));
     }
 
     #[test]
