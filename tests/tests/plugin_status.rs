@@ -217,6 +217,47 @@ async fn what_a_user_may_not_read_is_a_question_mark_and_the_rest_is_shown() -> 
     Ok(())
 }
 
+/// The rules of a ClusterRole with what the page says that `status` needs, and no more.
+fn rules_of_the_page() -> Result<Vec<Value>, Failed> {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/src/status.md");
+    let page = std::fs::read_to_string(page)?;
+    let rows = page.lines().filter_map(|line| {
+        let mut cells = line.strip_prefix("| ")?.split(" | ");
+        let verb = cells.next().filter(|verb| ["list", "get"].contains(verb))?;
+        Some((verb, cells.next()?))
+    });
+    let mut rules = Vec::new();
+    for (verb, resources) in rows {
+        // In backticks are resources, and namespaces and names of which a rule knows nothing here.
+        for resource in resources.split('`').skip(1).step_by(2) {
+            let (plural, group) = resource.split_once('.').unwrap_or((resource, ""));
+            let plural = if plural == "tf-operator" { "deployments" } else { plural };
+            let group = if plural == "deployments" { "apps" } else { group };
+            rules.push(json!({"verbs": [verb], "apiGroups": [group], "resources": [plural]}));
+        }
+    }
+    assert!(rules.len() > 8, "the table of rights has gone: {rules:?}");
+    Ok(rules)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_the_rights_of_its_page_and_no_others_status_reads_all() -> Outcome {
+    let sandbox = Sandbox::builder().only_api_server().start().await?;
+    written(&sandbox).await?;
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "page"}, "rules": rules_of_the_page()?});
+    send(&sandbox, &["create"], &role).await?.success();
+    let bind = ["create", "clusterrolebinding", "page", "--clusterrole=page", "--user=eve"];
+    kubectl(&sandbox, &bind).await?.success();
+    let eve = sandbox.kubeconfig_for(&User::new("eve"))?;
+    let seen = async || document(&eve, &["status"]).is_ok_and(|(_, code)| code != 3);
+    eventually("the rights are known", seen).await;
+    let (report, _) = document(&eve, &["status"])?;
+    let unread = report["notRead"].as_array().cloned().unwrap_or_default();
+    assert!(unread.is_empty(), "{unread:#?}");
+    Ok(())
+}
+
 /// Redis has two for each node, as a server and as a client, of the CA that the operator has made.
 fn certificates_are_good(kubeconfig: &Path) -> Outcome {
     let (report, code) = document(kubeconfig, &["certs", "status"])?;
