@@ -72,16 +72,22 @@ pub(crate) async fn pods(sandbox: &Sandbox, port: u16, nodes: &[&str]) -> Outcom
         send(sandbox, &["create"], &object).await?.success();
         let status = json!({"status": {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}], "daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}});
         patch(sandbox, &["node", node], &status).await?;
-        let name = format!("redis-{node}");
-        let pod = json!({"apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": name, "namespace": "tf", "labels": {"tf_manager": "redis", "redis": "redis1"}},
+        pod(sandbox, "tf", node).await?;
+    }
+    Ok(())
+}
+
+/// A pod of the Redis, whose containers run.
+async fn pod(sandbox: &Sandbox, namespace: &str, node: &str) -> Outcome {
+    let name = format!("redis-{node}");
+    let pod = json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "namespace": namespace, "labels": {"tf_manager": "redis", "redis": "redis1"}},
             "spec": {"nodeName": node, "serviceAccountName": "default", "automountServiceAccountToken": false,
                 "containers": [{"name": "redis", "image": "i"}, {"name": "stunnel", "image": "i"}]}});
-        send(sandbox, &["create"], &pod).await?.success();
-        let container = |name: &str| json!({"name": name, "image": "i", "imageID": "i", "ready": true, "restartCount": 0, "state": {"running": {}}});
-        let status = json!({"status": {"phase": "Running", "containerStatuses": [container("redis"), container("stunnel")]}});
-        patch(sandbox, &["pod", &name, "-n", "tf"], &status).await?;
-    }
+    send(sandbox, &["create"], &pod).await?.success();
+    let container = |name: &str| json!({"name": name, "image": "i", "imageID": "i", "ready": true, "restartCount": 0, "state": {"running": {}}});
+    let status = json!({"status": {"phase": "Running", "containerStatuses": [container("redis"), container("stunnel")]}});
+    patch(sandbox, &["pod", &name, "-n", namespace], &status).await?;
     Ok(())
 }
 
@@ -110,6 +116,10 @@ async fn logs_of_all_nodes_are_one_and_what_may_not_be_read_is_named() -> Outcom
         ("redis-w2/redis", "2026-11-25T00:00:02.5Z WARN two\n2026-11-25T00:00:03Z INFO three\n"),
     ]);
     pods(&sandbox, kubelet(&sandbox, logs).await?, &["w1", "w2"]).await?;
+    // A tenant's, with the label; it would be read as another of the Redis.
+    kubectl(&sandbox, &["create", "namespace", "tenant"]).await?.success();
+    kubectl(&sandbox, &["create", "serviceaccount", "default", "-n", "tenant"]).await?.success();
+    pod(&sandbox, "tenant", "w1").await?;
     let kubeconfig = sandbox.kubeconfig();
     let lines = |arguments: &[&str]| -> Result<(Vec<String>, Option<i32>), Failed> {
         let output = plugin(&kubeconfig, &[&["logs"], arguments].concat())?;

@@ -17,8 +17,9 @@ use crate::logs::line::Level;
 use crate::logs::merged::{self, Line};
 use crate::logs::sources::{MOST, Part, Source, Subject, sources};
 use crate::runtime::Runtime;
-use crate::snapshot::Read;
 use crate::snapshot::ask::Asker;
+use crate::snapshot::places::Places;
+use crate::snapshot::{Read, namespace};
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
@@ -190,7 +191,7 @@ impl Logs {
                 }
                 false => (
                     "containers have logs",
-                    "name a component, a node (--node), or a container (--container)",
+                    "name a component, a namespace (-n), a node (--node), or a container (--container)",
                 ),
             };
             let message = format!("{} {what}, and {MOST} are read at once", sources.len());
@@ -224,9 +225,12 @@ impl Logs {
         global: &Global,
         asker: &Asker,
     ) -> Result<Vec<Value>, Failure> {
-        let path =
-            subject.pods(global.cluster.namespace.as_deref(), &self.webhook.control_namespace);
+        let within = global.cluster.namespace.as_deref();
+        let path = subject.pods(within, &self.webhook.control_namespace);
         match asker.list(&path).await {
+            Read::Known(pods) if within.is_none() && subject.is_of_components() => {
+                Ok(self.of_components(pods, asker).await)
+            }
             Read::Known(pods) => Ok(pods),
             Read::Absent => Ok(Vec::new()),
             Read::Unknown(why) => {
@@ -238,6 +242,19 @@ impl Logs {
                 Err(failure)
             }
         }
+    }
+}
+
+impl Logs {
+    /// Those in namespaces where components are: elsewhere anyone may give a pod the label, and a hundred of them would leave no
+    /// room for the others. All, where that says nothing.
+    async fn of_components(&self, pods: Vec<Value>, asker: &Asker) -> Vec<Value> {
+        let managers = asker.list("/apis/tf.tungsten.io/v1alpha1/managers").await;
+        let places = Places::of(asker, &self.webhook.control_namespace).await;
+        let Some(own) = places.of_components(&managers) else { return pods };
+        let (own, others): (Vec<_>, Vec<_>) =
+            pods.into_iter().partition(|pod| own.contains(namespace(pod)));
+        if own.is_empty() { others } else { own }
     }
 }
 

@@ -83,6 +83,11 @@ impl Subject {
         }
     }
 
+    /// Whether its pods are known by a label alone.
+    pub(crate) const fn is_of_components(&self) -> bool {
+        matches!(self, Self::All | Self::Component(_))
+    }
+
     pub(super) fn has(&self, pod: &Value) -> bool {
         match self {
             Self::Component(facts) => {
