@@ -338,6 +338,8 @@ async fn a_tampered_workload_never_passes_for_one_of_tf_operator() -> Outcome {
     let world = World::empty(1).await?;
     world.operator.stop(0).await;
     let (ca, key) = authority("tf-operator")?;
+    // As an editor on Windows has stored it.
+    let ca = ca.replace('\n', "\r\n");
     send(&world.sandbox, &AS_TF_OPERATOR, &secret(&ca, &key)).await?.success();
     as_tf_operator_made_it(&world, &["Redis"]).await?;
     world.operator.start(0)?;

@@ -13,6 +13,7 @@ use opensdn_pki::Authorities;
 use opensdn_runtime::apply::{patch_as, read_as};
 use opensdn_runtime::call::CallError;
 use serde_json::{Value, json};
+use time::OffsetDateTime;
 
 use super::fetch::Fetched;
 use super::{Context, Error, authorities, take_over};
@@ -87,7 +88,12 @@ pub(super) async fn stays(
         }
     };
     let wanted = wanted(ctx, fetched, valid)?;
-    let has_its_ca = authorities::uses_given(&ctx.cache, &fetched.namespace(), authorities);
+    let has_its_ca = authorities::uses_given(
+        &ctx.cache,
+        &fetched.namespace(),
+        authorities,
+        OffsetDateTime::now_utc(),
+    );
     let there = match there {
         Some(there) if is_as_it_was(&there, before) => Ok(there),
         _ => Err("it is another one than tf-operator made, or was changed since".to_owned()),

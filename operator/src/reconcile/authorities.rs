@@ -57,8 +57,13 @@ fn given(
     let Some(secret) = cache.get(Kind::GivenCa, namespace, names::GIVEN_CA_SECRET) else {
         return Ok(None);
     };
-    let certificates = text_of(&secret, names::GIVEN_CA_CERTIFICATE).unwrap_or_default();
-    let key = text_of(&secret, names::GIVEN_CA_KEY).unwrap_or_default();
+    let text = |key: &str| {
+        let value = secret.data.get("data")?.get(key)?.clone();
+        let bytes: ByteString = serde_json::from_value(value).ok()?;
+        String::from_utf8(bytes.0).ok()
+    };
+    let certificates = text(names::GIVEN_CA_CERTIFICATE).unwrap_or_default();
+    let key = text(names::GIVEN_CA_KEY).unwrap_or_default();
     // What is in use was looked at when it became so.
     match current.filter(|current| current.certificate() == certificates) {
         Some(current) if current.not_after() <= now => {
@@ -67,13 +72,6 @@ fn given(
         Some(current) => Ok(Some(current.clone())),
         None => opensdn_pki::given(&certificates, &key, now).map(Some),
     }
-}
-
-/// One key of a Secret, if it is text.
-fn text_of(secret: &DynamicObject, key: &str) -> Option<String> {
-    let value = secret.data.get("data")?.get(key)?.clone();
-    let bytes: ByteString = serde_json::from_value(value).ok()?;
-    String::from_utf8(bytes.0).ok()
 }
 
 fn secret(ctx: &Context, namespace: &str, rotation: Rotation) -> CaSecret {
@@ -134,11 +132,16 @@ pub(super) async fn obtain(
 }
 
 /// Whether the CA in use is the one that a user gives for the namespace, tf-operator's for example.
-pub(super) fn uses_given(cache: &Cache, namespace: &str, authorities: &Authorities) -> bool {
-    let given = cache.get(Kind::GivenCa, namespace, names::GIVEN_CA_SECRET);
-    given
-        .and_then(|secret| text_of(&secret, names::GIVEN_CA_CERTIFICATE))
-        .is_some_and(|given| given == authorities.current.certificate())
+pub(super) fn uses_given(
+    cache: &Cache,
+    namespace: &str,
+    authorities: &Authorities,
+    now: OffsetDateTime,
+) -> bool {
+    let current = &authorities.current;
+    // Its text may differ: other ends of lines, or more than certificates.
+    let given = given(cache, namespace, Some(current), now);
+    given.is_ok_and(|given| given.is_some_and(|ca| ca.certificate() == current.certificate()))
 }
 
 /// Whether it has to be looked at again without any event.
