@@ -117,9 +117,9 @@ async fn logs_of_all_nodes_are_one_and_what_may_not_be_read_is_named() -> Outcom
     ]);
     pods(&sandbox, kubelet(&sandbox, logs).await?, &["w1", "w2"]).await?;
     // A tenant's, with the label; it would be read as another of the Redis.
-    kubectl(&sandbox, &["create", "namespace", "tenant"]).await?.success();
-    kubectl(&sandbox, &["create", "serviceaccount", "default", "-n", "tenant"]).await?.success();
-    pod(&sandbox, "tenant", "w1").await?;
+    kubectl(&sandbox, &["create", "namespace", "other"]).await?.success();
+    kubectl(&sandbox, &["create", "serviceaccount", "default", "-n", "other"]).await?.success();
+    pod(&sandbox, "other", "w1").await?;
     let kubeconfig = sandbox.kubeconfig();
     let lines = |arguments: &[&str]| -> Result<(Vec<String>, Option<i32>), Failed> {
         let output = plugin(&kubeconfig, &[&["logs"], arguments].concat())?;
