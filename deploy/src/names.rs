@@ -65,4 +65,6 @@ pub mod operator {
     /// Annotation of a Secret with certificates: those that were issued before this time (RFC 3339) are issued again, in
     /// turn.
     pub const RENEW: &str = "opensdn.io/renew-issued-before";
+    /// Of so many addresses of a component one is renewed at a time, and of fewer one as well.
+    pub const RENEWED_IN_TURNS: usize = 20;
 }

@@ -39,7 +39,9 @@ use serde_json::json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::build::certificates::{Certificates, Data, Subject, Wanted, certificates, parts};
+use crate::build::certificates::{
+    Certificates, Data, Stored, Subject, Wanted, certificates, parts,
+};
 use crate::build::passwords::{NoRandomness, passwords};
 use crate::build::{BuildError, Secrets, Valid, build};
 use crate::cache::Cache;
@@ -50,6 +52,7 @@ use crate::introspect::{Introspect, Service};
 use crate::kind::Kind;
 use crate::metrics::Metrics;
 use crate::names::{self, Instance};
+use crate::object::{controller_of, is_controlled_by};
 use crate::report::Reporter;
 use crate::template::Templates;
 use apply::ApplyError;
@@ -258,7 +261,7 @@ async fn make_so(
         return Ok(Action::requeue(LONGEST_PAUSE));
     }
     let now = OffsetDateTime::now_utc();
-    let (certificates, parts) = issue(component, fetched, valid, &authorities, now)?;
+    let (certificates, parts) = issue(ctx, component, fetched, valid, &authorities, now).await?;
     if component.reads_certificates_once() {
         valid.certificates_since = since(fetched, &certificates.issued_at);
     }
@@ -295,16 +298,16 @@ async fn make_so(
 
 /// The certificates of its pods, and what of them each Secret has. Of very many a part is issued in one pass, and its pods wait for
 /// the rest.
-fn issue(
+async fn issue(
+    ctx: &Context,
     component: &dyn ComponentKind,
     fetched: &Fetched,
     valid: &mut Valid,
     authorities: &Authorities,
     now: OffsetDateTime,
 ) -> Result<(Certificates, Vec<Data>), Error> {
-    let get = |name: &str| fetched.owned.get(&(Kind::Secret, name.to_owned())).cloned();
-    let stored = parts::stored(&valid.instance.certificates(), get);
     let subjects = subjects(fetched, valid);
+    let stored = stored_certificates(ctx, fetched, valid, &subjects).await?;
     let most = if matches!(valid.key, KeyKind::Rsa(_)) { MOST_RSA } else { MOST_OTHER };
     let wanted = Wanted { subjects: &subjects, key: valid.key, most };
     let are_ready = fetched.pods_can_spare_one(valid, component.reads_certificates_once(), now);
@@ -321,6 +324,34 @@ fn issue(
     let parts = parts::split(addresses, std::mem::take(&mut made.data), &stored);
     let parts = parts.ok_or(Error::TooManyCertificates(subjects.len()))?;
     Ok((made, parts))
+}
+
+/// What the Secrets of its certificates have. Where an address has none, those are read that are not known: watches report only what
+/// has our label, and daemons are running with what is in one whose label was taken off.
+async fn stored_certificates(
+    ctx: &Context,
+    fetched: &Fetched,
+    valid: &Valid,
+    subjects: &[Subject],
+) -> Result<Vec<Stored>, CallError> {
+    let names: Vec<String> = parts::names(&valid.instance.certificates(), valid.workload).collect();
+    let known = |name: &String| fetched.owned.get(&(Kind::Secret, name.clone())).cloned();
+    let mut all: Vec<Option<Arc<DynamicObject>>> = names.iter().map(known).collect();
+    let stored = parts::stored(all.iter().map(Option::as_deref));
+    if !parts::lacks(&stored, subjects) {
+        return Ok(stored);
+    }
+    let (resource, namespace) = (Kind::Secret.resource(), fetched.object.namespace());
+    let uid = fetched.object.uid().unwrap_or_default();
+    // One that has lost its owner as well is as good: each certificate is looked at.
+    let is_own =
+        |there: &DynamicObject| controller_of(there).is_none() || is_controlled_by(there, &uid);
+    for (name, one) in names.iter().zip(&mut all).filter(|(_, one)| one.is_none()) {
+        let there: Option<DynamicObject> =
+            read_as(&ctx.writer, &resource, namespace.as_deref(), name).await?;
+        *one = there.filter(&is_own).map(Arc::new);
+    }
+    Ok(parts::stored(all.iter().map(Option::as_deref)))
 }
 
 /// Of a service that does not count its members: has the next pod go that is to be another one, by what was applied: a template

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use opensdn_testing::eventually::eventually_within;
-use opensdn_testing::kubectl::send;
+use opensdn_testing::kubectl::{kubectl, send};
 use opensdn_testing::operator::Operator;
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::{Failed, Outcome};
@@ -81,5 +81,16 @@ async fn each_of_hundreds_of_vrouters_has_its_certificates() -> Outcome {
         let (keys, bytes) = secret(&sandbox, suffix).await;
         assert!(keys > 0 && bytes < MOST_BYTES, "{suffix}: {keys} keys, {bytes} bytes");
     }
+    // Also of more than are issued in one pass.
+    let first = ["secret", "vrouter1-secret-certificates"];
+    let data = get(&sandbox, first).await["data"].clone();
+    let label = "app.kubernetes.io/managed-by-";
+    kubectl(&sandbox, &["-n", "tf", "label", first[0], first[1], label]).await?.success();
+    let is_back = async || {
+        let labels = get(&sandbox, first).await["metadata"]["labels"].clone();
+        labels["app.kubernetes.io/managed-by"].is_string()
+    };
+    eventually_within(WITHIN, "the Secret has its label again", is_back).await;
+    assert!(get(&sandbox, first).await["data"] == data, "certificates were issued again");
     Ok(())
 }

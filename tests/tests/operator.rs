@@ -192,6 +192,14 @@ async fn what_others_change_or_delete_comes_back_and_the_rest_is_left_alone() ->
     let owner = async || get(&sandbox, CONFIG_MAP).await["metadata"]["ownerReferences"].is_array();
     eventually("the owner is back", owner).await;
 
+    // Daemons are running with what is in it.
+    let secret = async || get(&sandbox, CERTIFICATES).await;
+    let data = secret().await["data"].clone();
+    change(&sandbox, &["patch", "--type=merge", "-p", no_owner], CERTIFICATES, &[]).await?;
+    let is_back = async || secret().await["metadata"]["labels"].is_object();
+    eventually("the Secret has its labels again", is_back).await;
+    assert_eq!(secret().await["data"], data, "no certificate was issued again");
+
     let mut uids = Vec::new();
     for what in [STATEFUL_SET, CONFIG_MAP, CERTIFICATES, BUDGET, ACCOUNT] {
         uids.push((what, get(&sandbox, what).await["metadata"]["uid"].clone()));

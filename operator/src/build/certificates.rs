@@ -29,11 +29,12 @@ const PAUSE: Duration = Duration::minutes(3);
 /// With less left than this it is renewed whether or not all pods are ready.
 const URGENT: Duration = Duration::days(30);
 /// Of so many addresses one has its turn at a time.
-const IN_TURN: usize = 20;
+const IN_TURN: usize = opensdn_deploy::names::operator::RENEWED_IN_TURNS;
 /// Until it is looked at again whether all pods are ready.
 const POLL_INTERVAL: Duration = Duration::minutes(1);
 
-const SIDES: [(&str, Usage); 2] = [("server", Usage::ServerAndClient), ("client", Usage::Client)];
+const SERVER: &str = "server";
+const SIDES: [(&str, Usage); 2] = [(SERVER, Usage::ServerAndClient), ("client", Usage::Client)];
 
 /// An address that has certificates, and the names by which it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +97,7 @@ pub fn certificates(
 ) -> Result<Certificates, AuthorityError> {
     let nothing = Stored::default();
     let place_of = |subject: &Subject| {
-        let key = keys("server", &subject.address).0;
+        let key = keys(SERVER, &subject.address).0;
         stored.iter().find(|part| part.data.contains_key(&key)).unwrap_or(&nothing)
     };
     let find = |subject: &Subject, side| {
@@ -296,9 +297,9 @@ impl Certificates {
     }
 }
 
-/// One Secret for each part.
+/// One Secret for each part, the last first: what moves from one that is full is in another before it is gone.
 pub(super) fn build(owner: &Owner<'_>, parts: Vec<Data>) -> impl Iterator<Item = Secret> {
-    parts.into_iter().enumerate().map(|(number, data)| Secret {
+    parts.into_iter().enumerate().rev().map(|(number, data)| Secret {
         metadata: owner.metadata(parts::name(&owner.valid.instance.certificates(), number)),
         data: Some(data),
         ..Secret::default()

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::jiff::Timestamp;
-use opensdn_deploy::names::operator::RENEW;
+use opensdn_deploy::names::operator::{RENEW, RENEWED_IN_TURNS};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -86,6 +86,8 @@ pub(crate) fn plan(world: &World, wanted: &Wanted) -> Result<Vec<Renewal>, Failu
     };
     let found = world.secrets.iter().filter(|secret| of_secret(secret).is_some());
     let mut renewals: Vec<Renewal> = found.filter(fits).filter_map(of_secret).collect();
+    let of_all: Vec<Renewal> = world.secrets.iter().filter_map(of_secret).collect();
+    say_effects(&mut renewals, &of_all);
     renewals.sort_by(|one, other| {
         (&one.namespace, &one.secret).cmp(&(&other.namespace, &other.secret))
     });
@@ -114,15 +116,29 @@ fn of_secret(secret: &Value) -> Option<Renewal> {
     let annotation = if is_ca { ROTATE } else { RENEW };
     let is_asked = is_ca && self::annotation(secret, ROTATE).is_some();
     let addresses = if is_ca { 0 } else { addresses.len() };
-    let effect = effect(is_ca, &used_by, addresses);
     let (namespace, secret) = (namespace(secret).to_owned(), name(secret).to_owned());
+    let effect = String::new();
     Some(Renewal { namespace, secret, used_by, addresses, effect, is_asked, annotation })
 }
 
-fn effect(is_ca: bool, used_by: &str, addresses: usize) -> String {
+/// Of a component on hundreds of nodes several Secrets are renewed together, and each turn is of all its addresses.
+fn say_effects(renewals: &mut [Renewal], of_all: &[Renewal]) {
+    let count = |all: &[Renewal], of: &Renewal| -> usize {
+        let is_same =
+            |one: &&Renewal| (&one.namespace, &one.used_by) == (&of.namespace, &of.used_by);
+        all.iter().filter(is_same).map(|one| one.addresses).sum()
+    };
+    let asked: Vec<usize> = renewals.iter().map(|one| count(renewals, one)).collect();
+    for (one, asked) in renewals.iter_mut().zip(asked) {
+        let at_once = (count(of_all, one) / RENEWED_IN_TURNS).max(1);
+        one.effect = effect(one.annotation == ROTATE, &one.used_by, asked, at_once);
+    }
+}
+
+fn effect(is_ca: bool, used_by: &str, addresses: usize, at_once: usize) -> String {
     if is_ca {
         return "the new CA is announced, used when all pods trust it, and every certificate of the one before is then \
-                issued again, one address at a time"
+                issued again, one address of each component at a time, of more than 40 one in 20"
             .to_owned();
     }
     let kind = used_by.split(' ').next().unwrap_or_default();
@@ -131,10 +147,13 @@ fn effect(is_ca: bool, used_by: &str, addresses: usize) -> String {
         "Redis" => "stunnel reads them again; nothing starts again",
         _ => "daemons that read certificates only once start again within their pods",
     };
-    let minutes = addresses.saturating_sub(1) * PAUSE_MINUTES;
-    match addresses {
-        1 => what.to_owned(),
-        _ => format!("{what}, one at a time when all are ready: {minutes} minutes at least"),
+    let minutes = addresses.div_ceil(at_once).saturating_sub(1) * PAUSE_MINUTES;
+    match (addresses, at_once) {
+        (1, _) => what.to_owned(),
+        (_, 1) => format!("{what}, one at a time when all are ready: {minutes} minutes at least"),
+        _ => format!(
+            "{what}, {at_once} of {addresses} at a time when all are ready: {minutes} minutes at least"
+        ),
     }
 }
 
@@ -208,5 +227,27 @@ mod tests {
             patch("redis1"),
             json!({"metadata": {"annotations": {(RENEW): "2026-11-25T00:00:00Z"}}})
         );
+    }
+
+    #[test]
+    fn of_hundreds_of_addresses_several_are_renewed_at_a_time_whatever_secrets_they_are_in() {
+        let owner = Some(("Vrouter", "vrouter1"));
+        let secret = |name: &str, addresses: std::ops::Range<usize>| {
+            let keys: Vec<String> =
+                addresses.map(|number| format!("server-192.0.2.{number}.crt")).collect();
+            secret(name, owner, &keys.iter().map(String::as_str).collect::<Vec<_>>())
+        };
+        let (first, second) = ("vrouter1-secret-certificates", "vrouter1-secret-certificates-2");
+        let secrets = vec![secret(first, 0..170), secret(second, 170..200)];
+        let world = World { secrets, ..world() };
+        let effects = |name: &str| -> Vec<String> {
+            let plan = plan(&world, &Wanted::Named(name.to_owned())).unwrap();
+            plan.into_iter().map(|one| one.effect).collect()
+        };
+        let both = effects("vrouter1");
+        assert!(both.len() == 2 && both[0] == both[1], "{both:?}");
+        assert!(both[0].contains("10 of 200 at a time when all are ready: 57 minutes"), "{both:?}");
+        let one = effects(second);
+        assert!(one[0].contains("10 of 30 at a time when all are ready: 6 minutes"), "{one:?}");
     }
 }

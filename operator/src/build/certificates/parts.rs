@@ -4,12 +4,12 @@
 //! Secret, that of tf-operator.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use k8s_openapi::ByteString;
 use kube::api::DynamicObject;
 
-use super::{Data, SIDES, Stored, keys};
+use super::{Data, SERVER, SIDES, Stored, Subject, keys};
+use crate::kind::Workload;
 
 /// A pod of a DaemonSet has so many of them in its volume, whether they are there or not: another template would have all pods
 /// recreated. Enough for 1,700 nodes with keys of 2,048 bits, and for 900 with 4,096.
@@ -37,12 +37,28 @@ pub(crate) fn is_of(name: &str, suffix: &str) -> bool {
     first.ends_with(suffix) || name.ends_with(suffix)
 }
 
-/// What is stored in those that are there, up to the last.
-pub(crate) fn stored(first: &str, get: impl Fn(&str) -> Option<Arc<DynamicObject>>) -> Vec<Stored> {
-    let all: Vec<_> = (0..MOST).map(|number| get(&name(first, number))).collect();
+/// The names of those that pods of that workload mount.
+pub(crate) fn names(first: &str, workload: Workload) -> impl Iterator<Item = String> {
+    let number = match workload {
+        Workload::StatefulSet => 1,
+        Workload::DaemonSet => MOST,
+    };
+    (0..number).map(move |number| name(first, number))
+}
+
+/// Those that are there, up to the last.
+pub(crate) fn stored<'a>(all: impl Iterator<Item = Option<&'a DynamicObject>>) -> Vec<Stored> {
+    let all: Vec<_> = all.collect();
     let number = all.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
-    let of = |one: Option<Arc<DynamicObject>>| one.map(|secret| Stored::of(&secret));
-    all.into_iter().take(number).map(|one| of(one).unwrap_or_default()).collect()
+    all.into_iter().take(number).map(|one| one.map(Stored::of).unwrap_or_default()).collect()
+}
+
+/// Whether an address has nothing in any of them.
+pub(crate) fn lacks(stored: &[Stored], subjects: &[Subject]) -> bool {
+    subjects.iter().any(|subject| {
+        let key = keys(SERVER, &subject.address).0;
+        !stored.iter().any(|part| part.data.contains_key(&key))
+    })
 }
 
 /// Puts what each address has into the Secrets. `before` is what they have now. None, if it does not fit.
