@@ -118,6 +118,8 @@ pub struct TakenOver {
     pub generation: Option<i64>,
     /// Digest of what the operator would make of it: when that is another one its pods are recreated.
     pub would_be: Option<String>,
+    /// Since when something around it is different, such as its nodes: its pods are recreated when that lasts for a minute. RFC 3339.
+    pub differs_since: Option<String>,
 }
 
 /// The status fields of every component except Vrouter.

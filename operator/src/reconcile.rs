@@ -256,9 +256,9 @@ async fn make_so(
     authorities::publish(ctx, fetched, &authorities).await?;
     let expiry = authorities.current.not_after();
     ctx.metrics.certificates(&namespace, names::CA_SECRET, Some(expiry));
-    valid.as_before = as_before::stays(ctx, fetched, valid, &authorities, taken_over).await?;
-    if valid.as_before {
-        return Ok(Action::requeue(LONGEST_PAUSE));
+    if let Some(left) = as_before::stays(ctx, fetched, valid, &authorities, taken_over).await? {
+        valid.as_before = true;
+        return Ok(Action::requeue(left));
     }
     let now = OffsetDateTime::now_utc();
     let (certificates, parts) = issue(ctx, component, fetched, valid, &authorities, now).await?;

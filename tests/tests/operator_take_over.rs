@@ -209,6 +209,22 @@ async fn as_before(world: &World) -> Vec<bool> {
     all
 }
 
+/// A node's, and it is back before the pods of its services would be recreated.
+async fn a_label_is_away_for_a_moment(world: &World) -> Outcome {
+    let label = |how: &'static str| ["label", "node", "node-0", how];
+    kubectl(&world.sandbox, &label("node-role.kubernetes.io/master-")).await?.success();
+    let is_noticed = async || {
+        let stored = get(&world.sandbox, ["redis.tf.tungsten.io", "redis1"]).await;
+        stored["status"]["takenOver"]["differsSince"].is_string()
+    };
+    eventually_within(WHOLE, "it is noticed", is_noticed).await;
+    kubectl(&world.sandbox, &label("node-role.kubernetes.io/master=")).await?.success();
+    let is_over = async || !is_noticed().await && world.is_ready().await;
+    eventually_within(WHOLE, "it is as before", is_over).await;
+    assert_eq!(as_before(world).await, [true; KINDS.len()], "and no pod was recreated");
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_of_tf_operator_stays_as_it_is_until_an_upgrade_replaces_each_pod_once() -> Outcome
 {
@@ -248,6 +264,8 @@ async fn a_cluster_of_tf_operator_stays_as_it_is_until_an_upgrade_replaces_each_
         number.len() == 3 * KINDS.len() - 1 && number.values().all(|pods| *pods == 1),
         "{number:?}"
     );
+
+    a_label_is_away_for_a_moment(&world).await?;
 
     let recreate =
         ["-n", "tf", "annotate", "cassandras.tf.tungsten.io/configdb1", "opensdn.io/recreate=now"];

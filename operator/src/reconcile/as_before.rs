@@ -4,6 +4,8 @@
 //! nothing is written, neither the workload nor the files of its pods, whose scripts are tf-operator's. From the first difference
 //! on it is as any other: its pods are recreated one after the other.
 
+use std::time::Duration;
+
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, TestOperation};
 use kube::ResourceExt as _;
@@ -14,6 +16,7 @@ use opensdn_runtime::apply::{patch_as, read_as};
 use opensdn_runtime::call::CallError;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use super::fetch::Fetched;
 use super::{Context, Error, authorities, take_over};
@@ -61,11 +64,16 @@ pub(super) async fn known(
         uid: there.uid().unwrap_or_default(),
         generation: there.metadata.generation,
         would_be: None,
+        differs_since: None,
     }))
 }
 
-/// Whether the component's workload is left as tf-operator has made it. Has it watched then, and notes what would be made of it. Of
-/// one that is not left nothing is known any more.
+/// So long a difference lasts that no change of the component has brought: the label of a node or a Secret that is away for a moment
+/// is no reason to have all pods recreated.
+const SETTLE: Duration = Duration::from_secs(60);
+
+/// Whether the component's workload is left as tf-operator has made it, and until when. Has it watched then, and notes what would be
+/// made of it. Of one that is not left nothing is known any more.
 ///
 /// # Errors
 /// A call fails, or a template is wrong.
@@ -75,9 +83,9 @@ pub(super) async fn stays(
     valid: &Valid,
     authorities: &Authorities,
     known: &mut Option<TakenOver>,
-) -> Result<bool, Error> {
+) -> Result<Option<Duration>, Error> {
     // All but what is taken over, and that costs them nothing.
-    let Some(before) = known.as_mut() else { return Ok(false) };
+    let Some(before) = known.as_mut() else { return Ok(None) };
     let (kind, name) = valid.keeper();
     let live = fetched.owned.get(&(kind, name.clone()));
     let there = match live {
@@ -94,38 +102,70 @@ pub(super) async fn stays(
         authorities,
         OffsetDateTime::now_utc(),
     );
-    let there = match there {
-        Some(there) if is_as_it_was(&there, before) => Ok(there),
-        _ => Err("it is another one than tf-operator made, or was changed since".to_owned()),
-    };
-    let there = there.and_then(|there| {
-        if !has_its_ca || authorities::is_rotating(authorities) {
-            return Err("another CA than before issues certificates".to_owned());
+    let why = match &there {
+        Some(there) if is_as_it_was(there, before) => {
+            if !has_its_ca || authorities::is_rotating(authorities) {
+                let why = "another CA than before issues certificates".to_owned();
+                // None was given from the beginning.
+                Some(if seen(fetched).is_none() { Why::Now(why) } else { Why::Lasting(why) })
+            } else {
+                why_not(fetched, valid, there, before, wanted.as_deref())
+            }
         }
-        why_not(fetched, valid, &there, before, wanted.as_deref()).map_or(Ok(there), Err)
-    });
-    let there = match there {
-        Ok(there) => there,
-        Err(why) => {
-            let namespace = fetched.namespace();
-            tracing::info!(
-                kind = kind.name(),
-                namespace,
-                name,
-                why,
-                "recreates pods that tf-operator made"
-            );
+        _ => Some(Why::Now(
+            "it is another one than tf-operator made, or was changed since".to_owned(),
+        )),
+    };
+    let left = match why {
+        None => {
+            before.differs_since = None;
+            super::LONGEST_PAUSE
+        }
+        Some(Why::Lasting(_)) if !lasts(before) => SETTLE + Duration::from_secs(1),
+        Some(Why::Lasting(why) | Why::Now(why)) => {
+            let (kind, namespace) = (kind.name(), fetched.namespace());
+            tracing::info!(kind, namespace, name, why, "recreates pods that tf-operator made");
             *known = None;
-            return Ok(false);
+            return Ok(None);
         }
     };
     before.would_be = before.would_be.take().or(wanted);
-    watch(ctx, kind, &there).await?;
+    if let Some(there) = &there {
+        watch(ctx, kind, there).await?;
+    }
     if live.is_none() {
         // So that it is seen when its certificates are to be issued again.
         watch_certificates(ctx, fetched, valid).await?;
     }
-    Ok(true)
+    Ok(Some(left))
+}
+
+/// Why pods of tf-operator are to be recreated.
+#[derive(Debug, PartialEq, Eq)]
+enum Why {
+    /// That was asked for, or somebody has changed what they are made of.
+    Now(String),
+    /// If it stays so.
+    Lasting(String),
+}
+
+/// The generation of the component that the last pass has seen.
+fn seen(fetched: &Fetched) -> Option<i64> {
+    fetched.object.data.pointer("/status/observedGeneration").and_then(Value::as_i64)
+}
+
+/// Whether it was different for long, and notes since when.
+fn lasts(before: &mut TakenOver) -> bool {
+    let now = OffsetDateTime::now_utc();
+    let since = before.differs_since.as_deref();
+    let since = since.and_then(|since| OffsetDateTime::parse(since, &Rfc3339).ok());
+    match since.filter(|since| *since <= now) {
+        Some(since) => now - since >= SETTLE,
+        None => {
+            before.differs_since = Some(super::now());
+            false
+        }
+    }
 }
 
 /// Whether tf-operator has made it for the component, and the operator has written nothing of its spec.
@@ -134,7 +174,7 @@ fn is_of_tf_operator(there: &DynamicObject, component: &DynamicObject) -> bool {
     is_controlled_by(there, &component.uid().unwrap_or_default())
         && there.metadata.deletion_timestamp.is_none()
         && !there.annotations().contains_key(APPLIED)
-        && take_over::is_written_by_others(fields)
+        && !take_over::is_of_operator(fields)
 }
 
 /// Whether it is that very object, with the spec that it had: the API server counts generations of that. What the cache has may be
@@ -179,20 +219,25 @@ fn why_not(
     there: &DynamicObject,
     before: &TakenOver,
     wanted: Option<&str>,
-) -> Option<String> {
+) -> Option<Why> {
     let certificates = fetched.owned.get(&(Kind::Secret, valid.instance.certificates()));
     if certificates.is_some_and(|secret| secret.annotations().contains_key(names::RENEW)) {
-        return Some("its certificates are to be issued again".to_owned());
+        return Some(Why::Now("its certificates are to be issued again".to_owned()));
     }
     let recreated = || names::recreate(&fetched.object, fetched.manager.as_deref());
     if let Some(why) = valid.stopped.clone().or_else(recreated) {
-        return Some(why);
+        return Some(Why::Now(why));
     }
-    match before.would_be.as_deref().zip(wanted) {
-        Some((before, wanted)) => {
-            (before != wanted).then(|| "what it is to be has changed".to_owned())
+    let Some((would_be, wanted)) = before.would_be.as_deref().zip(wanted) else {
+        return changed_meanwhile(valid, there).map(Why::Now);
+    };
+    match (would_be == wanted, seen(fetched) == fetched.object.metadata.generation) {
+        (true, _) => None,
+        (false, false) => Some(Why::Now("the component was changed".to_owned())),
+        (false, true) => {
+            let why = "what is around it has changed: its nodes, or what it needs";
+            Some(Why::Lasting(why.to_owned()))
         }
-        None => changed_meanwhile(valid, there),
     }
 }
 
@@ -305,7 +350,11 @@ mod tests {
         assert!(is(json!({})) && !is(json!({(APPLIED): "digest"})));
         let mut applied = workload(2, "i", &json!({}));
         applied.metadata.managed_fields = None;
-        assert!(!is_of_tf_operator(&applied, &component), "no other has written its spec");
+        assert!(is_of_tf_operator(&applied, &component), "a restore takes off who has written it");
+        let fields =
+            json!([{"manager": OPERATOR, "operation": "Apply", "fieldsV1": {"f:spec": {}}}]);
+        applied.metadata.managed_fields = serde_json::from_value(fields).unwrap();
+        assert!(!is_of_tf_operator(&applied, &component), "the operator has written its spec");
         let mut others = component.clone();
         others.metadata.uid = Some("another".to_owned());
         assert!(!is_of_tf_operator(&workload(2, "i", &json!({})), &others));
@@ -313,7 +362,7 @@ mod tests {
 
     #[test]
     fn a_workload_that_was_changed_or_made_again_since_is_not_as_it_was() {
-        let known = TakenOver { uid: "w".to_owned(), generation: Some(3), would_be: None };
+        let known = TakenOver { uid: "w".to_owned(), generation: Some(3), ..TakenOver::default() };
         let is = |uid: &str, generation: i64, annotations: Value| {
             let mut there = workload(2, "i", &annotations);
             there.metadata.uid = Some(uid.to_owned());
@@ -323,6 +372,20 @@ mod tests {
         assert!(is("w", 3, json!({})) && is("w", 2, json!({})), "the cache may lag");
         assert!(!is("w", 4, json!({})) && !is("x", 1, json!({})));
         assert!(!is("w", 3, json!({(APPLIED): "digest"})));
+    }
+
+    #[test]
+    fn a_difference_counts_when_it_has_lasted_for_a_minute() {
+        let ago = |seconds: i64| {
+            let at = OffsetDateTime::now_utc() - time::Duration::seconds(seconds);
+            let differs_since = Some(at.format(&Rfc3339).unwrap());
+            TakenOver { differs_since, ..TakenOver::default() }
+        };
+        assert!(lasts(&mut ago(61)) && !lasts(&mut ago(50)));
+        let mut first = TakenOver::default();
+        assert!(!lasts(&mut first) && first.differs_since.is_some(), "from now on");
+        let mut to_come = ago(-3600);
+        assert!(!lasts(&mut to_come) && to_come.differs_since != ago(-3600).differs_since);
     }
 
     #[test]

@@ -132,24 +132,29 @@ fn take_over(before: &[ManagedFieldsEntry]) -> Option<Vec<ManagedFieldsEntry>> {
 }
 
 /// Whether others have written the spec of a workload.
-pub(super) fn is_written_by_others(fields: &[ManagedFieldsEntry]) -> bool {
+fn is_written_by_others(fields: &[ManagedFieldsEntry]) -> bool {
     fields.iter().any(is_of_spec)
 }
 
-/// Whether another than the operator has said what an object is to be: it was there before the operator, or is a user's.
+/// Whether the operator has said what an object is to be.
+pub(super) fn is_of_operator(fields: &[ManagedFieldsEntry]) -> bool {
+    fields.iter().any(|one| is_own(one) && has_spec(one))
+}
+
+/// Whether another has: it was there before the operator, or is a user's. So does what of nobody is known, as after a restore.
 pub(super) fn is_of_others(fields: &[ManagedFieldsEntry]) -> bool {
-    let has_spec = |one: &ManagedFieldsEntry| {
-        one.fields_v1.as_ref().is_some_and(|fields| fields.0.get("f:spec").is_some())
-    };
-    fields.iter().any(|one| one.manager.as_deref() != Some(OPERATOR) && has_spec(one))
+    fields.iter().any(|one| !is_own(one) && has_spec(one)) || !is_of_operator(fields)
+}
+
+fn has_spec(entry: &ManagedFieldsEntry) -> bool {
+    entry.fields_v1.as_ref().is_some_and(|fields| fields.0.get("f:spec").is_some())
 }
 
 /// Whether it is a write of the spec as a whole. That of a status has nothing of it.
 fn is_of_spec(entry: &ManagedFieldsEntry) -> bool {
-    let fields = entry.fields_v1.as_ref();
     entry.operation.as_deref() == Some(UPDATE)
         && entry.subresource.as_deref().unwrap_or_default().is_empty()
-        && fields.is_some_and(|fields| fields.0.get("f:spec").is_some())
+        && has_spec(entry)
 }
 
 fn is_own(entry: &ManagedFieldsEntry) -> bool {
@@ -232,7 +237,9 @@ mod tests {
         let own = written(OPERATOR, APPLY, "", &spec);
         let labelled = written("kubectl", UPDATE, "", &json!({"f:metadata": {}}));
         let status = written("tf-operator", UPDATE, "status", &json!({"f:status": {}}));
-        assert!(!is_of_others(&entries(&[own.clone(), labelled, status])));
+        assert!(!is_of_others(&entries(&[own.clone(), labelled.clone(), status])));
+        assert!(is_of_operator(&entries(std::slice::from_ref(&own))));
+        assert!(is_of_others(&entries(&[labelled])) && !is_of_operator(&[]), "after a restore");
         for operation in [UPDATE, APPLY] {
             let others = written("tf-operator", operation, "", &spec);
             assert!(is_of_others(&entries(&[own.clone(), others])), "{operation}");

@@ -44,6 +44,9 @@ pub(super) fn tf_operator(world: &World) -> Option<&TfOperator> {
 /// Where one was scaled to 0, workloads that it has made, and which no operator of ours looks after.
 fn left_alone(world: &World, has_ours: bool) -> Option<Verdict> {
     let away = world.tf_operators.items().first()?;
+    if tf_operator(world).is_some() {
+        return None;
+    }
     let made = world.workloads.items().iter().filter(|one| component_of(one).is_some()).count();
     (!has_ours && made > 0).then(|| {
         Verdict::fail(format!(

@@ -128,6 +128,9 @@ fn upstreams_operator_beside_ours_or_away() {
     alone.workloads = Read::Known(vec![made]);
     let said = "(sdn/tf-operator) is scaled to 0, and no operator looks after the 1 workload";
     says(&alone, "K005", Outcome::Fail, said);
+    let mut before = upstream(1, &[]);
+    before.workloads = alone.workloads.clone();
+    says(&before, "K005", Outcome::Warn, "tf-operator runs (sdn/tf-operator)");
     says(&upstream(0, &["opensdn-operator"]), "K005", Outcome::Ok, "1 object of OpenSDN");
     let mut judged = upstream(1, &["opensdn-webhook"]);
     says(&judged, "K005", Outcome::Warn, "the policy tf-operator-limits is not in force");
