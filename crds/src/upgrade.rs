@@ -309,6 +309,8 @@ pub struct Step {
     pub finished_at: Option<String>,
     /// Since when its first pod is well, RFC 3339.
     pub canary_since: Option<String>,
+    /// How often its first pod was well, and then was not.
+    pub canary_losses: Option<i64>,
     /// The UID of that pod: one that is made again is looked at from the beginning.
     pub canary_pod: Option<String>,
     /// Whether no more than one of its pods is replaced, until a person decides or that one has been well for a while.
@@ -340,6 +342,7 @@ impl Step {
             started_at: None,
             finished_at: None,
             canary_since: None,
+            canary_losses: None,
             canary_pod: None,
             held: None,
             set: None,

@@ -11,8 +11,10 @@ use crate::gate;
 use crate::health::Side;
 use crate::order;
 
+/// A first pod that was well so often, and then was not, has what is left of the time of its wave.
+const MOST_LOSSES: i64 = 3;
 /// So long after its time a wave waits for daemons to be asked.
-const UNHEARD: Duration = Duration::from_secs(10 * 60);
+pub(super) const UNHEARD: Duration = Duration::from_secs(10 * 60);
 
 /// How a step went in this pass.
 enum Went {
@@ -115,6 +117,7 @@ impl Run<'_> {
             step.started_at.get_or_insert(now);
             step.attempts = Some(step.attempts.unwrap_or_default().saturating_add(1));
             (step.finished_at, step.canary_since, step.message) = (None, None, None);
+            step.canary_losses = None;
             (step.held, step.set) = (has_canary.then_some(true), None);
         });
     }
@@ -136,7 +139,9 @@ impl Run<'_> {
             return self.ask_gate(place, name);
         }
         let is_held = |step: &&Step| {
-            step.canary_since.is_some() && step.state == State::Canary
+            step.canary_since.is_some()
+                && step.state == State::Canary
+                && step.canary_losses.unwrap_or_default() < MOST_LOSSES
                 || self.waits_for_drain(step).is_some()
         };
         let is_waited_for = waits.iter().all(is_held);
@@ -279,6 +284,9 @@ impl Run<'_> {
         let before = snapshot.find(|one| one.service == service.id && one.ready).cloned();
         let others_are_ready = before.is_none() || service.pods.iter().all(|pod| pod.is_ready);
         let worse = before.as_ref().and_then(|before| daemons::worse(before, service));
+        // What is said of a step begins with its service anyway.
+        let own = format!("{}: ", service.id);
+        let worse = worse.map(|text| text.strip_prefix(&own).unwrap_or(&text).to_owned());
         let restarts = service.restarts();
         let message = match first {
             Some(pod) if pod.is_ready && others_are_ready && worse.is_none() => {
@@ -314,7 +322,7 @@ impl Run<'_> {
                 }
             }
             first => {
-                self.step(place, |step| step.canary_since = None);
+                self.step(place, lose);
                 match first {
                     Some(pod) if pod.is_ready && others_are_ready => worse.unwrap_or_default(),
                     Some(pod) if pod.is_ready => service.trouble(),
@@ -327,7 +335,17 @@ impl Run<'_> {
                 }
             }
         };
+        let message = self.with_losses(place, message);
         self.step(place, |step| step.message = Some(gate::short(&message)));
+    }
+
+    /// With how often its first pod was well before.
+    fn with_losses(&self, place: usize, message: String) -> String {
+        match self.step_at(place).and_then(|step| step.canary_losses) {
+            None => message,
+            Some(1) => format!("{message}; it was well once, and then was not"),
+            Some(losses) => format!("{message}; it was well {losses} times, and then was not"),
+        }
     }
 
     /// All steps are over: all has to be well for a while.
@@ -569,5 +587,12 @@ impl Run<'_> {
         if let Some(step) = self.steps().get_mut(place) {
             change(step);
         }
+    }
+}
+
+/// Its first pod is not well, or not any more.
+fn lose(step: &mut Step) {
+    if step.canary_since.take().is_some() {
+        step.canary_losses = Some(step.canary_losses.unwrap_or_default() + 1);
     }
 }

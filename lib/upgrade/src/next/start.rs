@@ -3,7 +3,8 @@
 use opensdn_crds::upgrade::{Phase, UpgradeRemark};
 
 use super::Run;
-use crate::health::Side;
+use super::forward::UNHEARD;
+use crate::health::{Service, Side};
 use crate::plan::{Input, Plan, REFUSED, SKIPPABLE, plan};
 
 /// Longest message of a refusal, in characters.
@@ -34,9 +35,21 @@ impl Run<'_> {
         if let Some(why) = self.refused(&plan, &hash) {
             return self.set(Phase::Refused, why);
         }
+        let unheard = never_asked(self.at.services);
+        if !unheard.is_empty() && self.at.now < self.at.looking_since + UNHEARD {
+            let message = format!(
+                "asks the daemons of {} how they are, before it begins",
+                unheard.join(", ")
+            );
+            return self.set(Phase::Pending, message);
+        }
         let (steps, pods) = (plan.steps.len(), plan.pods());
         self.status.started_at = Some(self.now.clone());
         self.status.retries = self.at.spec.retries;
+        // With what they said to another operator nothing is compared: it may be of long ago.
+        for health in plan.snapshot.iter_mut().filter(|one| unheard.contains(&&*one.service)) {
+            (health.daemons, health.xmpp, health.bgp) = (None, None, None);
+        }
         self.status.snapshot = Some(plan.snapshot);
         self.status.waves = Some(plan.waves);
         self.status.steps = Some(plan.steps);
@@ -71,6 +84,13 @@ impl Run<'_> {
             .collect();
         (!texts.is_empty()).then(|| texts.join("; "))
     }
+}
+
+/// The services whose daemons have not been asked since this operator leads, and were before.
+fn never_asked(services: &[Service]) -> Vec<&str> {
+    let is_unheard =
+        |one: &&Service| one.daemons.as_ref().is_some_and(|daemons| daemons.asked_at.is_none());
+    services.iter().filter(is_unheard).map(|one| one.id.as_str()).collect()
 }
 
 /// Of what the API server, or a webhook that it asks, does not take.

@@ -65,3 +65,44 @@ fn agents_that_are_never_asked_again_shut_the_gate_after_its_time() {
     assert_eq!(world.run(Killed::Never), Phase::Stopped);
     assert!(world.message().contains("were not asked for introspect"), "{}", world.message());
 }
+
+#[test]
+fn a_new_operator_asks_the_daemons_before_it_says_what_was_before() {
+    let mut world = World::new().asking(HALF_A_MINUTE);
+    // What another operator has written, and no longer is.
+    let vrouter = world.services.iter_mut().find(|one| one.id == "Vrouter/a").unwrap();
+    vrouter.daemons.as_mut().unwrap().asked_at = None;
+    world.looking_since = world.now;
+    world.pass(Killed::Never);
+    assert_eq!(world.phase(), Phase::Pending, "{}", world.message());
+    assert!(world.message().contains("asks the daemons of Vrouter/a"), "{}", world.message());
+    // None asks them; it begins some day, and compares with nothing.
+    world.asks = None;
+    world.now += Duration::from_secs(10 * 60);
+    assert_eq!(world.run(Killed::Never), Phase::Succeeded, "{}", world.message());
+    let snapshot = world.status.snapshot.as_ref().unwrap();
+    let vrouter = snapshot.iter().find(|one| one.service == "Vrouter/a").unwrap();
+    assert_eq!((vrouter.daemons, vrouter.xmpp), (None, None));
+}
+
+#[test]
+fn an_agent_that_finds_its_control_node_now_and_then_does_not_move_the_deadline_for_ever() {
+    let mut world = World::new().asking(Duration::from_secs(1));
+    let mut passes = 0;
+    while ![Phase::RolledBack, Phase::Succeeded].contains(&world.phase()) {
+        passes += 1;
+        assert!(passes < 20_000, "it never ends: {}", world.message());
+        world.pass(Killed::Never);
+        world.controllers();
+        // Good for some seconds, and not for some.
+        let is_new = |pod: &crate::health::Pod| !pod.images["vrouteragent"].ends_with("R24.1");
+        let now = world.now.unix_timestamp();
+        let vrouter = world.services.iter_mut().find(|one| one.id == "Vrouter/a").unwrap();
+        if vrouter.pods.iter().any(is_new) && now % 12 < 5 {
+            let said = &mut vrouter.daemons.as_mut().unwrap().said;
+            said.xmpp.as_mut().unwrap().up = Some(2);
+        }
+    }
+    assert_eq!(world.phase(), Phase::RolledBack, "{}", world.message());
+    assert!(world.message().contains(" times, and then was not"), "{}", world.message());
+}
