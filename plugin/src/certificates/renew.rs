@@ -84,9 +84,9 @@ pub(crate) fn plan(world: &World, wanted: &Wanted) -> Result<Vec<Renewal>, Failu
             [name(secret), owned_by, &whole].contains(&wanted.as_str())
         }
     };
-    let found = world.secrets.iter().filter(|secret| of_secret(secret).is_some());
-    let mut renewals: Vec<Renewal> = found.filter(fits).filter_map(of_secret).collect();
     let of_all: Vec<Renewal> = world.secrets.iter().filter_map(of_secret).collect();
+    let mut renewals: Vec<Renewal> =
+        world.secrets.iter().filter(fits).filter_map(of_secret).collect();
     say_effects(&mut renewals, &of_all);
     renewals.sort_by(|one, other| {
         (&one.namespace, &one.secret).cmp(&(&other.namespace, &other.secret))

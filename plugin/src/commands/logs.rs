@@ -243,9 +243,7 @@ impl Logs {
             }
         }
     }
-}
 
-impl Logs {
     /// Those in namespaces where components are: elsewhere anyone may give a pod the label, and a hundred of them would leave no
     /// room for the others. All, where that says nothing.
     async fn of_components(&self, pods: Vec<Value>, asker: &Asker) -> Vec<Value> {
