@@ -7,6 +7,7 @@
 mod args;
 pub mod lease;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
@@ -108,6 +109,8 @@ enum State {
 #[derive(Clone, Debug)]
 pub struct Leadership {
     state: watch::Receiver<State>,
+    /// Whether the work is over that nobody else may do meanwhile.
+    done: Arc<watch::Sender<bool>>,
 }
 
 impl Leadership {
@@ -135,7 +138,8 @@ impl Leadership {
     }
 
     /// Competes for the Lease until the process drains; then it is released, so that another replica
-    /// need not wait for it to expire.
+    /// need not wait for it to expire: at once, or with [`OnLoss::End`] when [`Self::finish`] says that the work
+    /// is over.
     #[must_use]
     pub fn start(client: Client, election: Election, drain: Drain) -> Self {
         let (candidate, leadership) = Candidate::new(client, election);
@@ -154,6 +158,11 @@ impl Leadership {
         if self.state.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
+    }
+
+    /// The work is over that only who leads may do: another replica may start it.
+    pub fn finish(&self) {
+        self.done.send_replace(true);
     }
 
     /// Returns when the Lease is not competed for any more: it is released, or cannot be.
@@ -178,25 +187,43 @@ struct Candidate {
     /// When the last renewal that succeeded was started.
     renewed: Option<Instant>,
     sender: watch::Sender<State>,
+    done: watch::Receiver<bool>,
 }
 
 impl Candidate {
     fn new(client: Client, election: Election) -> (Self, Leadership) {
         let (sender, state) = watch::channel(State::Follower);
+        let (done, is_done) = watch::channel(false);
         let candidate = Self {
             api: Api::namespaced(client, &election.namespace),
             election,
             observed: None,
             renewed: None,
             sender,
+            done: is_done,
         };
-        (candidate, Leadership { state })
+        (candidate, Leadership { state, done: Arc::new(done) })
     }
 
     async fn run(mut self, mut drain: Drain) {
+        self.compete(drain.reached(Phase::Draining)).await;
+        if self.leads() && self.election.on_loss == OnLoss::End {
+            let mut done = self.done.clone();
+            // It is renewed until then: the writes of who leads next would cross with those under way. An error means that
+            // no `Leadership` is left by which any work is done.
+            self.compete(async move { drop(done.wait_for(|done| *done).await) }).await;
+        }
+        if *self.sender.borrow() != State::Ended {
+            self.release().await;
+        }
+    }
+
+    /// Until it is to stop, or the Lease was lost and is not competed for again.
+    async fn compete(&mut self, stop: impl Future<Output = ()>) {
+        let mut stop = std::pin::pin!(stop);
         loop {
             let renewed = tokio::select! {
-                () = drain.reached(Phase::Draining) => break,
+                () = &mut stop => return,
                 renewed = self.try_acquire_or_renew() => renewed,
             };
             if *self.sender.borrow() == State::Ended {
@@ -207,11 +234,10 @@ impl Candidate {
             let next = Instant::now() + pause;
             let next = self.deadline().map_or(next, |deadline| deadline.min(next));
             tokio::select! {
-                () = drain.reached(Phase::Draining) => break,
+                () = &mut stop => return,
                 () = sleep_until(next) => {}
             }
         }
-        self.release().await;
     }
 
     /// When a leader that has not renewed the Lease stops acting as one; none while it does not lead.

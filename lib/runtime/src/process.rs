@@ -94,6 +94,7 @@ impl Process {
             () = work => {}
             () = leadership.ended() => return Err(Error::LeaseLost),
         }
+        leadership.finish();
         // Work may end before that, and then the others would wait until the Lease expires.
         if timeout(RELEASE, leadership.finished()).await.is_err() {
             tracing::warn!("failed to release the Lease in time; it expires by itself");

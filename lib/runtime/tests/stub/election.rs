@@ -146,16 +146,36 @@ async fn a_lease_that_another_replica_took_is_lost() {
     assert_eq!(store.holder().as_deref(), Some("other"));
 }
 
-#[tokio::test]
-async fn the_lease_is_released_on_shutdown() {
-    let (store, mut leadership, shutdown) = leader(OnLoss::End).await;
-    shutdown.announce(Phase::Draining);
-    until(&mut leadership, false).await;
+async fn is_released(store: &Store) {
     let released = async {
         while store.holder().is_some() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     timeout(LONG, released).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_releases_the_lease_as_soon_as_it_stops() {
+    let (store, mut leadership, shutdown) = leader(OnLoss::Continue).await;
+    shutdown.announce(Phase::Draining);
+    until(&mut leadership, false).await;
+    is_released(&store).await;
+    assert!(timeout(Duration::ZERO, leadership.ended()).await.is_err(), "a shutdown is no loss");
+}
+
+#[tokio::test]
+async fn a_controller_keeps_the_lease_until_its_work_is_over() {
+    let (store, mut leadership, shutdown) = leader(OnLoss::End).await;
+    shutdown.announce(Phase::Draining);
+    let version =
+        || store.lease.lock().unwrap().as_ref().map(|lease| lease["spec"]["renewTime"].clone());
+    let before = version();
+    // Longer than the renew deadline: it is renewed all the time.
+    assert!(timeout(Duration::from_millis(1_500), leadership.changed()).await.is_err());
+    assert!(leadership.is_held() && version() != before);
+    leadership.finish();
+    until(&mut leadership, false).await;
+    is_released(&store).await;
     assert!(timeout(Duration::ZERO, leadership.ended()).await.is_err(), "a shutdown is no loss");
 }
