@@ -12,8 +12,8 @@ use crate::probe::ProbeArgs;
 /// Makes running OpenSDN components of their objects, and keeps them so.
 ///
 /// Of several replicas one acts, by a Lease; the others know the cluster already when they take over. It
-/// serves liveness, readiness and metrics by plain HTTP. On SIGTERM it releases the Lease and ends with code
-/// 0; where it lost the Lease it ends with code 1, to be started again.
+/// serves liveness, readiness and metrics by plain HTTP. On SIGTERM it finishes what is under way, for
+/// ten seconds at most, releases the Lease and ends with code 0; where it lost the Lease it ends with code 1, to be started again.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "opensdn-operator", version, args_conflicts_with_subcommands = true)]
 pub struct Args {

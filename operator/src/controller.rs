@@ -34,6 +34,7 @@ use crate::metrics::Outcome;
 use crate::names;
 use crate::object::controller_of;
 use crate::reconcile::{Context, Error, reconcile};
+use crate::under_way::UnderWay;
 use crate::upgrade::{self, Upgrades};
 
 /// How often at least the API server has to say something in a watch.
@@ -43,6 +44,8 @@ const RETRY_DELAY: Duration = Duration::from_secs(300);
 /// Until a pass that failed is tried again; doubled each time.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_secs(300);
+/// So long a process that stops waits for its passes: with the release of the Lease less than the grace period of its pod.
+const STOPPING: Duration = Duration::from_secs(10);
 
 /// All controllers of the process.
 #[derive(Clone)]
@@ -60,6 +63,8 @@ pub struct Shared {
     pub clouds: Clouds,
     /// Of upgrades.
     pub upgrades: Upgrades,
+    /// The passes that have not ended.
+    pub under_way: UnderWay,
 }
 
 /// What a controller looks at.
@@ -375,6 +380,10 @@ impl Controllers {
             () = self.follow_clouds(&shared.clouds) => {}
             () = self.follow_upgrades(&shared.upgrades) => {}
             () = self.follow_daemons(&shared.ctx.introspect) => {}
+            () = overdue(drain) => {
+                let passes = shared.under_way.list().join(", ");
+                tracing::warn!(passes, "failed to finish passes in time; who leads next starts them again");
+            }
         }
     }
 
@@ -470,7 +479,8 @@ async fn pass(
     resource: &ApiResource,
     object: Arc<DynamicObject>,
 ) -> Result<Action, Error> {
-    let (started, Shared { ctx, clouds, upgrades }) = (Instant::now(), shared);
+    let (started, Shared { ctx, clouds, upgrades, under_way }) = (Instant::now(), shared);
+    let _under_way = under_way.start(subject.name(), &object);
     let ended = match subject {
         Subject::Component(component) => reconcile(ctx, component, resource, object).await,
         Subject::Manager => manager::reconcile(ctx, resource, object).await,
@@ -482,6 +492,12 @@ async fn pass(
     let result = if ended.is_ok() { Outcome::Success } else { Outcome::Error };
     ctx.metrics.pass(subject.name(), result, started.elapsed());
     ended
+}
+
+/// Returns when passes have had their time to end.
+async fn overdue(mut drain: Drain) {
+    drain.reached(Phase::Draining).await;
+    tokio::time::sleep(STOPPING).await;
 }
 
 /// A watch of one kind in one namespace, or in all, and whether it has listed all.

@@ -22,6 +22,7 @@
 //! template     files of daemons, rendered
 //! names        what objects, labels and annotations are called
 //! report       conditions and Events
+//! under_way    which passes have not ended
 //! metrics      what /metrics shows
 //! probe        looks at the node for `kubectl opensdn check --probe`: other work of the same program
 //! args         flags
@@ -56,6 +57,7 @@ pub mod reconcile;
 pub mod release;
 pub mod report;
 pub mod template;
+mod under_way;
 pub mod upgrade;
 
 use std::process::ExitCode;
@@ -80,6 +82,7 @@ use metrics::Metrics;
 use reconcile::Context;
 use report::Reporter;
 use template::{TemplateError, Templates};
+use under_way::UnderWay;
 use upgrade::Upgrades;
 
 /// The Lease by which one replica acts.
@@ -173,7 +176,8 @@ pub async fn run(args: Args) -> Result<(), Error> {
         introspect: Introspect::new(args.introspect_interval()),
         simulated: simulated(&args),
     };
-    let shared = Arc::new(Shared { ctx, clouds, upgrades });
+    let under_way = UnderWay::default();
+    let shared = Arc::new(Shared { ctx, clouds, upgrades, under_way });
     let work = controllers.run(shared, leadership.clone(), drain, args.concurrency);
     Ok(process.run(&leadership, work).await?)
 }

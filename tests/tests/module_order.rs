@@ -68,6 +68,7 @@ const PROGRAMS: [Program; 2] = [
             "manager",
             "cloud",
             "upgrade",
+            "under_way",
             "controller",
         ],
     },
