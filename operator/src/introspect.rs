@@ -85,6 +85,14 @@ struct Daemon {
     at: At,
 }
 
+/// What came of asking the daemons of a service.
+pub(crate) struct LastRound {
+    /// What they said; nothing, where none of them could be asked.
+    pub(crate) said: Option<IntrospectStatus>,
+    /// When it began; unset before they were asked, and where none could be.
+    pub(crate) began: Option<OffsetDateTime>,
+}
+
 /// What is known of the daemons of all services.
 pub struct Introspect {
     /// From the end of one round to the next; nothing where daemons are not asked.
@@ -155,23 +163,24 @@ impl Introspect {
         service: &Service,
         before: Option<&IntrospectStatus>,
     ) -> Option<IntrospectStatus> {
-        self.heard(service, before).map(|(said, _)| said)
+        self.heard(service, before)?.said
     }
 
-    /// The same, and when they began to be asked for it; no time before they were asked.
+    /// The same, and when they began to be asked for it. Nothing where none is ever asked.
     pub(crate) fn heard(
         &self,
         service: &Service,
         before: Option<&IntrospectStatus>,
-    ) -> Option<(IntrospectStatus, Option<OffsetDateTime>)> {
+    ) -> Option<LastRound> {
         self.interval?;
         let known = self.known();
-        let asked_at = known.asked.get(service).copied();
-        let said = match asked_at {
-            Some(_) => known.services.get(service),
-            None => before,
-        };
-        Some((said?.clone(), asked_at))
+        match known.asked.get(service) {
+            Some(began) => {
+                let said = known.services.get(service).cloned();
+                Some(LastRound { began: said.is_some().then_some(*began), said })
+            }
+            None => Some(LastRound { said: Some(before?.clone()), began: None }),
+        }
     }
 
     /// The services of which something else is known than before, once.
@@ -209,7 +218,9 @@ impl Introspect {
     /// Asks each daemon of each pod of the namespace once, and says which namespace it was.
     async fn round(&self, cache: &Cache, namespace: String) -> String {
         let began = OffsetDateTime::now_utc();
-        let targets = self.targets(cache, &namespace);
+        // What they said last stays, and stays of the time when they said it.
+        let Some(client) = self.client(cache, &namespace) else { return namespace };
+        let targets = self.targets(cache, &namespace, &client);
         let services = self.described_in(&namespace);
         let asked = futures::stream::iter(targets).map(|target| async move {
             let heard = target.ask().await;
@@ -258,11 +269,10 @@ impl Introspect {
         }
     }
 
-    fn targets(&self, cache: &Cache, namespace: &str) -> Vec<Target> {
-        let Some(client) = self.client(cache, namespace) else { return Vec::new() };
+    fn targets(&self, cache: &Cache, namespace: &str, client: &Arc<HttpClient>) -> Vec<Target> {
         let known = self.known();
         let services = known.described.iter().filter(|(one, _)| one.namespace == namespace);
-        services.flat_map(|(one, daemons)| targets_of(cache, one, daemons, &client)).collect()
+        services.flat_map(|(one, daemons)| targets_of(cache, one, daemons, client)).collect()
     }
 
     /// One that trusts the CAs of the namespace. None before they are published.

@@ -257,8 +257,10 @@ fn who_asks_no_daemon_says_nothing_of_any() {
 fn of_whom_nothing_can_be_asked_nothing_is_said() {
     let ours = authorities();
     let introspect = asking(&group(), 1);
-    let number = |cache: &Cache| {
-        introspect.targets(cache, "tf").len() + introspect.targets(cache, "other").len()
+    let number = |cache: &Cache| -> usize {
+        let clients = ["tf", "other"].map(|name| Some((name, introspect.client(cache, name)?)));
+        let targets = |(name, client)| introspect.targets(cache, name, &client).len();
+        clients.into_iter().flatten().map(targets).sum()
     };
     let cache = cluster(&ours);
     put(&cache, Kind::Pod, pod("w1", "127.0.0.1"));
@@ -290,4 +292,32 @@ fn of_whom_nothing_can_be_asked_nothing_is_said() {
     }
     introspect.forget(&group());
     assert_eq!(number(&cache), 0, "nobody describes it any more");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_said_stays_of_its_time_while_none_can_be_asked() {
+    let ours = authorities();
+    let port = daemon(&ours, "127.0.75.1", 0, page("Functional", "Up", "")).await;
+    let cache = cluster(&ours);
+    put(&cache, Kind::Pod, pod("w1", "127.0.75.1"));
+    let introspect = asking(&group(), port);
+    let round = async || introspect.round(&cache, "tf".to_owned()).await;
+    round().await;
+    let first = introspect.heard(&group(), None).unwrap();
+    assert_eq!(first.said.as_ref().unwrap().functional, Some(1));
+
+    let trusted = cache.get(Kind::ConfigMap, "tf", TRUST).unwrap();
+    cache.remove(Kind::ConfigMap, &trusted);
+    round().await;
+    let without_a_ca = introspect.heard(&group(), None).unwrap();
+    assert_eq!((&without_a_ca.said, without_a_ca.began), (&first.said, first.began));
+    cache.put(Kind::ConfigMap, (*trusted).clone());
+    round().await;
+    assert!(introspect.heard(&group(), None).unwrap().began > first.began, "asked again");
+
+    // Where no pod is there to be asked, none has been asked.
+    cache.remove(Kind::Pod, &serde_json::from_value(pod("w1", "127.0.75.1")).unwrap());
+    round().await;
+    let without_pods = introspect.heard(&group(), None).unwrap();
+    assert_eq!((without_pods.said, without_pods.began), (None, None));
 }

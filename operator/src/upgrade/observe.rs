@@ -47,7 +47,8 @@ pub(super) fn services(
             let stored = service.daemons.take().map(|daemons| daemons.said);
             let asked = introspect::Service::of(facts, &object);
             let heard = introspect.heard(&asked, stored.as_ref());
-            service.daemons = heard.map(|(said, asked_at)| Daemons { said, asked_at });
+            service.daemons = heard
+                .map(|last| Daemons { said: last.said.unwrap_or_default(), asked_at: last.began });
             services.push(service);
         }
     }
