@@ -25,6 +25,12 @@ impl Daemons {
         SessionCounts { up: self.said.functional, all: self.said.daemons }
     }
 
+    /// Whether anything is known of them.
+    #[must_use]
+    pub fn have_said(&self) -> bool {
+        self.said != IntrospectStatus::default()
+    }
+
     /// The first that is not functional, and what it says.
     fn wrong(&self) -> Option<String> {
         let one = self.said.not_active.as_ref()?.first()?;
@@ -120,7 +126,9 @@ pub(crate) fn are_unheard(
     since: OffsetDateTime,
 ) -> bool {
     let any = |counts: Option<SessionCounts>| counts.and_then(|one| one.up).unwrap_or_default() > 0;
-    let Some(now) = &service.daemons else { return false };
+    let Some(now) = service.daemons.as_ref().filter(|_| !service.pods.is_empty()) else {
+        return false;
+    };
     let since = if any(before.bgp) { since + COUNTED } else { since };
     any(before.daemons) && now.asked_at.is_none_or(|asked_at| asked_at < since)
 }

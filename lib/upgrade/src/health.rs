@@ -125,7 +125,7 @@ impl Service {
     /// As a snapshot has it.
     #[must_use]
     pub fn health(&self) -> ServiceHealth {
-        let daemons = self.daemons.as_ref();
+        let daemons = self.daemons.as_ref().filter(|daemons| daemons.have_said());
         ServiceHealth {
             service: self.id.clone(),
             ready: self.is_ready,

@@ -2,8 +2,10 @@
 //! before it is done: an act belongs to what the status says already, and may be done twice.
 
 mod back;
+mod canary;
 mod forward;
 mod images_first;
+mod settle;
 mod start;
 
 use std::collections::{BTreeMap, BTreeSet};

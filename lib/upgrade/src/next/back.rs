@@ -153,6 +153,13 @@ impl Run<'_> {
     }
 
     fn is_back(&mut self) {
+        let not_as_before = match self.not_as_before() {
+            Ok(found) => found,
+            Err(waits) => {
+                let message = format!("services run their earlier images again; waits: {waits}");
+                return self.set(Phase::RollingBack, gate::short(&message));
+            }
+        };
         let steps = self.status.steps.iter().flatten();
         let of = |is: fn(&Step) -> bool| -> Vec<String> {
             steps.clone().filter(|step| is(step)).map(|step| step.id.clone()).collect()
@@ -165,6 +172,9 @@ impl Run<'_> {
         }
         if !left_out.is_empty() {
             message.push_str(&format!("; left out were {}", left_out.join(", ")));
+        }
+        if let Some(found) = not_as_before {
+            message.push_str(&format!("; not as before: {}", gate::short(&found)));
         }
         let why = self.reason_of_turn();
         self.end(Phase::RolledBack, format!("{message}{why}"));

@@ -1,20 +1,12 @@
 //! From wave to wave.
 
-use std::time::Duration;
-
 use opensdn_crds::upgrade::{OnFailure, Phase, State, Step, UpgradeRemark};
 
-use super::{Crossed, FAILURE, Run, back, is_over, parse, text};
-use crate::daemons;
+use super::{Crossed, FAILURE, Run, back, is_over, parse};
 use crate::drain;
 use crate::gate;
-use crate::health::Side;
+use crate::health::{Pod, Side};
 use crate::order;
-
-/// A first pod that was well so often, and then was not, has what is left of the time of its wave.
-const MOST_LOSSES: i64 = 3;
-/// So long after its time a wave waits for daemons to be asked.
-pub(super) const UNHEARD: Duration = Duration::from_secs(10 * 60);
 
 /// How a step went in this pass.
 enum Went {
@@ -61,13 +53,11 @@ impl Run<'_> {
         if let Some(why) = self.at.paused {
             return Some(format!("the Manager is paused: {why}"));
         }
-        let at_work = is_begun
-            && self
-                .status
-                .steps
-                .iter()
-                .flatten()
-                .any(|step| step.wave == wave && step.state == State::Running);
+        let at_work =
+            is_begun
+                && self.status.steps.iter().flatten().any(|step| {
+                    step.wave == wave && step.state == State::Running && !self.rests(step)
+                });
         // A pod that is being replaced gets its successor.
         if at_work {
             return None;
@@ -86,6 +76,15 @@ impl Run<'_> {
         (is_named && !is_begun).then(|| {
             format!("paused before the wave {wave}, as spec.pauseBefore wants it: kubectl opensdn upgrade resume")
         })
+    }
+
+    /// Whether no pod of a step is being replaced, and none is before it is resumed: between two nodes, and never between
+    /// two members of a database.
+    fn rests(&self, step: &Step) -> bool {
+        let is_there = |pod: &Pod| pod.is_ready || !pod.has(&step.images, Side::New);
+        may_rest(step)
+            && step.held == Some(true)
+            && self.service(&step.id).is_none_or(|service| service.pods.iter().all(is_there))
     }
 
     fn begin(&mut self, place: usize, name: &str) {
@@ -138,13 +137,12 @@ impl Run<'_> {
         if waits.is_empty() {
             return self.ask_gate(place, name);
         }
-        let is_held = |step: &&Step| {
-            step.canary_since.is_some()
-                && step.state == State::Canary
-                && step.canary_losses.unwrap_or_default() < MOST_LOSSES
-                || self.waits_for_drain(step).is_some()
-        };
-        let is_waited_for = waits.iter().all(is_held);
+        let is_held =
+            |step: &&&Step| self.is_looked_at(step) || self.waits_for_drain(step).is_some();
+        let is_waited_for = waits.iter().all(|step| is_held(&step));
+        let others = waits.iter().filter(|step| !is_held(step));
+        let may_be_heard =
+            others.clone().all(|step| self.awaits_daemons(step)) && self.may_be_heard(place);
         let texts: Vec<_> = waits
             .iter()
             .map(|step| {
@@ -159,10 +157,14 @@ impl Run<'_> {
         self.note_progress(place, self.pods_with(name, Side::New));
         if is_waited_for {
             self.keep_time(place);
-        } else if self.is_past(self.deadline_of(place).as_ref()) {
+        } else if self.is_past(self.deadline_of(place).as_ref()) && !may_be_heard {
             return self.fail(place, name, &message);
         }
-        self.set(Phase::Running, message);
+        let pauses = match self.at.spec.paused {
+            Some(true) => "pauses as soon as what has begun is done; ",
+            _ => "",
+        };
+        self.set(Phase::Running, format!("{pauses}{message}"));
     }
 
     /// What a person has to do before another vrouter is replaced.
@@ -224,7 +226,11 @@ impl Run<'_> {
             }
             _ => {
                 let message = self.refusal(&step.id).unwrap_or_else(|| service.trouble());
-                self.step(place, |step| step.message = Some(gate::short(&message)));
+                let rests = self.at.spec.paused == Some(true) && may_rest(&step);
+                self.step(place, |step| {
+                    (step.message, step.held) =
+                        (Some(gate::short(&message)), rests.then_some(true));
+                });
             }
         }
         if let Some(why) = self.step_at(place).and_then(|step| self.waits_for_drain(step)) {
@@ -274,150 +280,12 @@ impl Run<'_> {
         }
     }
 
-    /// The first pod with the new images has to be well for a while, and all others with it.
-    fn canary(&mut self, place: usize, service: &crate::health::Service) {
-        let Some(step) = self.step_at(place).cloned() else { return };
-        let has_new = |pod: &&crate::health::Pod| pod.has(&step.images, Side::New);
-        let first = service.pods.iter().find(has_new);
-        // One that lacked pods before may lack them still.
-        let mut snapshot = self.status.snapshot.iter().flatten();
-        let before = snapshot.find(|one| one.service == service.id && one.ready).cloned();
-        let others_are_ready = before.is_none() || service.pods.iter().all(|pod| pod.is_ready);
-        let worse = before.as_ref().and_then(|before| daemons::worse(before, service));
-        // What is said of a step begins with its service anyway.
-        let own = format!("{}: ", service.id);
-        let worse = worse.map(|text| text.strip_prefix(&own).unwrap_or(&text).to_owned());
-        let restarts = service.restarts();
-        let message = match first {
-            Some(pod) if pod.is_ready && others_are_ready && worse.is_none() => {
-                // One that starts again and again, or was made again, is ready in between.
-                let is_restless = step.restarts.is_some_and(|before| restarts > before)
-                    || step.canary_pod.as_ref().is_some_and(|before| *before != pod.uid);
-                let since = step.canary_since.clone().filter(|_| !is_restless);
-                let is_unheard = |since| {
-                    before.as_ref().is_some_and(|one| daemons::are_unheard(one, service, since))
-                };
-                let is_unheard = since.as_deref().and_then(parse).is_some_and(is_unheard);
-                if self.has_lasted(since.as_ref()) && !is_unheard {
-                    return self.step(place, |step| {
-                        (step.state, step.message, step.held) = (State::Running, None, None);
-                    });
-                }
-                // It is not well while it is so, and the time of the wave is over some day.
-                let since = (!is_restless).then(|| since.unwrap_or_else(|| self.now.clone()));
-                self.step(place, |step| {
-                    (step.canary_since, step.restarts) = (since, Some(restarts));
-                    step.canary_pod = Some(pod.uid.clone());
-                });
-                match is_restless {
-                    true => format!(
-                        "pod {} has the new images; a container of the service was started again, or that pod was \
-                                     made again: it is looked at from the beginning",
-                        pod.name
-                    ),
-                    false => format!(
-                        "pod {} has the new images, and has to be well for a while",
-                        pod.name
-                    ),
-                }
-            }
-            first => {
-                self.step(place, lose);
-                match first {
-                    Some(pod) if pod.is_ready && others_are_ready => worse.unwrap_or_default(),
-                    Some(pod) if pod.is_ready => service.trouble(),
-                    Some(pod) => {
-                        format!("pod {}, the first with the new images: {}", pod.name, pod.why())
-                    }
-                    None => self.refusal(&step.id).unwrap_or_else(|| {
-                        "waits for its first pod with the new images".to_owned()
-                    }),
-                }
-            }
-        };
-        let message = self.with_losses(place, message);
-        self.step(place, |step| step.message = Some(gate::short(&message)));
-    }
-
-    /// With how often its first pod was well before.
-    fn with_losses(&self, place: usize, message: String) -> String {
-        match self.step_at(place).and_then(|step| step.canary_losses) {
-            None => message,
-            Some(1) => format!("{message}; it was well once, and then was not"),
-            Some(losses) => format!("{message}; it was well {losses} times, and then was not"),
-        }
-    }
-
-    /// All steps are over: all has to be well for a while.
-    fn ask_gate(&mut self, place: usize, name: &str) {
-        let skipped: Vec<String> = self.skipped();
-        let skipped: Vec<&str> = skipped.iter().map(String::as_str).collect();
-        let snapshot = self.status.snapshot.clone().unwrap_or_default();
-        let checks = gate::checks(&snapshot, self.at.services, &skipped);
-        let shut = gate::shut(&checks);
-        let restarts = gate::counting(&snapshot, &skipped)
-            .filter_map(|one| self.service(&one.service))
-            .fold(0, |sum, service| service.restarts().saturating_add(sum));
-        let wave = self.wave_at(place).cloned();
-        let is_restless =
-            wave.as_ref().and_then(|wave| wave.restarts).is_some_and(|before| restarts > before);
-        let since =
-            wave.and_then(|wave| wave.healthy_since).filter(|_| shut.is_none() && !is_restless);
-        let unheard = since.as_deref().and_then(parse).and_then(|since| {
-            let first = gate::unheard(&snapshot, self.at.services, &skipped, since);
-            first.map(str::to_owned)
-        });
-        if self.has_lasted(since.as_ref()) && unheard.is_none() {
-            let now = self.now.clone();
-            self.wave(place, |wave| {
-                (wave.state, wave.finished_at, wave.gate) =
-                    (State::Succeeded, Some(now), Some(checks));
-            });
-            return self.set(Phase::Running, format!("the wave {name} is done"));
-        }
-        let now = self.now.clone();
-        let is_open = shut.is_none();
-        if self.wave_at(place).is_some_and(|wave| wave.restarts.is_none()) {
-            // It has been well as long as it has to be, at the earliest, when its time is over.
-            let deadline = text(self.at.now + self.soak() + self.timeout());
-            self.wave(place, |wave| wave.deadline = Some(deadline));
-        }
-        self.wave(place, |wave| {
-            wave.healthy_since = is_open.then(|| since.unwrap_or(now));
-            (wave.restarts, wave.gate) = (Some(restarts), Some(checks));
-        });
-        let is_late = self.is_past(self.deadline_of(place).as_ref());
-        match shut {
-            None if is_restless && is_late => {
-                let why = "containers of services that were well are started again and again: kubectl opensdn status";
-                self.fail(place, name, why);
-            }
-            None if is_late && unheard.is_some() => self.unheard(place, name, unheard),
-            None => self.set(Phase::Running, format!("the wave {name} has to be well for a while")),
-            Some(why) if is_late => self.fail(place, name, &why),
-            Some(why) => self.set(Phase::Running, format!("behind the wave {name}: {why}")),
-        }
-    }
-
-    /// They are asked every half a minute, and of many that are away it takes minutes.
-    fn unheard(&mut self, place: usize, name: &str, service: Option<String>) {
-        let service = service.unwrap_or_default();
-        let deadline = self.deadline_of(place).as_deref().and_then(parse);
-        if deadline.is_none_or(|deadline| self.at.now >= deadline + UNHEARD) {
-            let why = format!("{service}: its daemons were not asked for introspect");
-            return self.fail(place, name, &why);
-        }
-        let message =
-            format!("behind the wave {name}: daemons of {service} are asked how they are");
-        self.set(Phase::Running, message);
-    }
-
     /// Why the API server has refused its images.
     pub(super) fn refusal(&self, id: &str) -> Option<String> {
         self.at.refusals.get(id).cloned()
     }
 
-    fn skipped(&self) -> Vec<String> {
+    pub(super) fn skipped(&self) -> Vec<String> {
         let steps = self.status.steps.iter().flatten().filter(|step| step.state == State::Skipped);
         steps.map(|step| step.id.clone()).collect()
     }
@@ -466,8 +334,13 @@ impl Run<'_> {
     }
 
     pub(super) fn stop_for(&mut self, why: &str) {
-        let has_way_back = self.status.steps.iter().flatten().any(back::goes);
-        let or_back = if has_way_back { ", or go back (rollback)" } else { "" };
+        let mut steps = self.status.steps.iter().flatten();
+        // It is on that way already.
+        let is_turned = steps.clone().any(|step| step.state == State::RollingBack);
+        let or_back = match !is_turned && steps.any(back::goes) {
+            true => ", or go back (rollback)",
+            false => "",
+        };
         let message = format!(
             "{why}. Nothing more is started. When the cause is gone: kubectl opensdn upgrade retry; or leave a step out \
              (skip){or_back}"
@@ -590,9 +463,7 @@ impl Run<'_> {
     }
 }
 
-/// Its first pod is not well, or not any more.
-fn lose(step: &mut Step) {
-    if step.canary_since.take().is_some() {
-        step.canary_losses = Some(step.canary_losses.unwrap_or_default() + 1);
-    }
+/// Whether it may stop between two of its pods: those of nodes need none of their own kind.
+fn may_rest(step: &Step) -> bool {
+    step.id.starts_with("Vrouter/")
 }

@@ -3,7 +3,7 @@
 use opensdn_crds::upgrade::{Phase, UpgradeRemark};
 
 use super::Run;
-use super::forward::UNHEARD;
+use super::settle::UNHEARD;
 use crate::health::{Service, Side};
 use crate::plan::{Input, Plan, REFUSED, SKIPPABLE, plan};
 
@@ -88,8 +88,9 @@ impl Run<'_> {
 
 /// The services whose daemons have not been asked since this operator leads, and were before.
 fn never_asked(services: &[Service]) -> Vec<&str> {
-    let is_unheard =
-        |one: &&Service| one.daemons.as_ref().is_some_and(|daemons| daemons.asked_at.is_none());
+    let is_unheard = |one: &&Service| {
+        one.daemons.as_ref().is_some_and(|all| all.asked_at.is_none() && all.have_said())
+    };
     services.iter().filter(is_unheard).map(|one| one.id.as_str()).collect()
 }
 

@@ -180,6 +180,44 @@ fn paused_nothing_more_is_changed_and_what_is_at_work_is_finished() {
 }
 
 #[test]
+fn vrouters_are_paused_between_two_nodes() {
+    let mut world = World::new();
+    let count = |world: &World| {
+        let vrouter = world.services.iter().find(|one| one.id == "Vrouter/a").unwrap();
+        vrouter.pods.iter().filter(|pod| pod.images["vrouteragent"].ends_with(NEW)).count()
+    };
+    world.until(|world| world.status.steps.is_some() && world.state_is("Vrouter", State::Running));
+    world.until(|world| count(world) == 2);
+    world.spec.paused = Some(true);
+    world.pass(Killed::Never);
+    assert!(world.message().contains("pauses as soon as"), "{}", world.message());
+    world.until(|world| world.phase() == Phase::Paused);
+    for _ in 0..1000 {
+        world.pass(Killed::Never);
+        world.controllers();
+    }
+    assert_eq!((world.phase(), count(&world)), (Phase::Paused, 2), "{}", world.message());
+    world.spec.paused = None;
+    assert_eq!(world.run(Killed::Never), Phase::Succeeded, "{}", world.message());
+}
+
+#[test]
+fn a_way_back_that_failed_is_tried_again_and_not_offered() {
+    let mut world = World::with_bad("Webui");
+    world.until(|world| world.phase() == Phase::RollingBack);
+    // No pod is replaced any more.
+    while world.phase() == Phase::RollingBack {
+        world.pass(Killed::Never);
+        world.now += Duration::from_secs(30);
+    }
+    assert_eq!(world.phase(), Phase::Stopped);
+    assert!(world.message().contains("upgrade retry"), "{}", world.message());
+    assert!(!world.message().contains("rollback"), "{}", world.message());
+    world.spec.retries = Some(1);
+    assert_eq!(world.run(Killed::Never), Phase::RolledBack, "{}", world.message());
+}
+
+#[test]
 fn it_is_paused_before_the_waves_that_are_named() {
     let mut world = World::new();
     world.spec.pause_before = Some(vec!["vrouters".to_owned()]);

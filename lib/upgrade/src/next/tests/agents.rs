@@ -1,6 +1,7 @@
 //! Agents that run, and find no control node.
 
 use super::*;
+use crate::daemons::Daemons;
 
 const HALF_A_MINUTE: Duration = Duration::from_secs(30);
 
@@ -105,4 +106,55 @@ fn an_agent_that_finds_its_control_node_now_and_then_does_not_move_the_deadline_
     }
     assert_eq!(world.phase(), Phase::RolledBack, "{}", world.message());
     assert!(world.message().contains(" times, and then was not"), "{}", world.message());
+}
+
+#[test]
+fn a_first_pod_whose_daemons_are_never_asked_is_not_waited_for_without_end() {
+    let mut world = World::new().asking(HALF_A_MINUTE);
+    world.spec.on_failure = Some(OnFailure::Stop);
+    world.until(|world| world.status.steps.is_some() && world.state_is("Vrouter", State::Canary));
+    world.asks = None;
+    assert_eq!(world.run(Killed::Never), Phase::Stopped, "{}", world.message());
+    assert!(world.message().contains("have not been asked for introspect"), "{}", world.message());
+    assert_eq!(world.tags().last().unwrap(), "R24.1+R24.1.1", "the first alone");
+}
+
+#[test]
+fn daemons_of_which_nothing_is_known_any_more_open_no_gate() {
+    let mut world = World::new().asking(HALF_A_MINUTE);
+    world.spec.on_failure = Some(OnFailure::Stop);
+    world.until(|world| world.status.steps.is_some() && world.state_is("Webui", State::Running));
+    world.asks = None;
+    let vrouter = world.services.iter_mut().find(|one| one.id == "Vrouter/a").unwrap();
+    vrouter.daemons = Some(Daemons::default());
+    assert_eq!(world.run(Killed::Never), Phase::Stopped, "{}", world.message());
+    assert!(world.message().contains("Vrouter/a"), "{}", world.message());
+}
+
+#[test]
+fn the_way_back_says_which_daemons_are_not_what_they_were() {
+    let mut world = World::with_bad("Webui").asking(HALF_A_MINUTE);
+    world.until(|world| world.phase() == Phase::RollingBack);
+    // Whatever has happened to them meanwhile.
+    world.asks = None;
+    let said = |world: &mut World, up| {
+        let vrouter = world.services.iter_mut().find(|one| one.id == "Vrouter/a").unwrap();
+        let daemons = vrouter.daemons.as_mut().unwrap();
+        daemons.said.xmpp.as_mut().unwrap().up = Some(up);
+        daemons.asked_at = Some(world.now);
+    };
+    said(&mut world, 1);
+    let start = world.now;
+    assert_eq!(world.run(Killed::Never), Phase::RolledBack);
+    let why = "not as before: Vrouter/a: 1 of 3 agents with a control node, 3 before";
+    assert!(world.message().contains(why), "{}", world.message());
+    let waited = world.now - start;
+    assert!(waited >= Duration::from_secs(3 * 60) && waited < Duration::from_secs(5 * 60));
+
+    // Those that find one in time are not spoken of.
+    let mut world = World::with_bad("Webui").asking(HALF_A_MINUTE);
+    world.until(|world| world.phase() == Phase::RollingBack);
+    said(&mut world, 1);
+    assert_eq!(world.run(Killed::Never), Phase::RolledBack);
+    assert!(!world.message().contains("not as before"), "{}", world.message());
 }

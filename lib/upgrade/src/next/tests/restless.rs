@@ -53,3 +53,21 @@ fn one_restart_in_a_long_look_begins_it_again_and_ends_nothing() {
     world.restless = None;
     assert_eq!(world.run(Killed::Never), Phase::Succeeded, "{}", world.message());
 }
+
+#[test]
+fn a_first_pod_that_starts_again_now_and_then_does_not_move_the_deadline_without_end() {
+    let mut world = World::new();
+    world.spec.on_failure = Some(OnFailure::Stop);
+    world.until(|world| world.status.steps.is_some() && world.state_is("Config", State::Canary));
+    let mut passes = 0;
+    while ![Phase::Stopped, Phase::Succeeded].contains(&world.phase()) {
+        passes += 1;
+        assert!(passes < 10_000, "it never ends: {}", world.message());
+        // Each time it is well for twenty seconds, of the thirty that it has to be.
+        world.restless = (passes % 10 == 0).then_some("Config/a");
+        world.pass(Killed::Never);
+        world.controllers();
+    }
+    assert_eq!(world.phase(), Phase::Stopped, "{}", world.message());
+    assert!(world.message().contains(" times, and then was not"), "{}", world.message());
+}
