@@ -219,3 +219,34 @@ async fn whichever_write_fails_the_end_is_the_same_and_stays() -> Outcome {
     assert!(reached + 6 >= number, "{reached} of {number} faults took place");
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_stops_keeps_the_lease_while_a_pass_is_under_way_and_leaves_it_in_time() -> Outcome {
+    let sandbox = Sandbox::builder().only_api_server().start().await?;
+    install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
+    // The first write gets no answer, so the pass does not end.
+    let run = Run::start(&sandbox, "stopped", &[(0, Fault::LoseRequest)]).await?;
+    send(&sandbox, &["create"], &manager(&run.namespace)).await?.success();
+    run.proxy.broken().await;
+    let holder = async || {
+        let lease =
+            read(&sandbox, &["-n", &run.namespace, "leases", opensdn_operator::LEASE]).await;
+        lease.unwrap_or_default()["spec"]["holderIdentity"].clone()
+    };
+    assert_ne!(holder().await, Value::Null);
+    let mut stop = std::pin::pin!(run.operator.stop(0));
+    let while_it_stops = async {
+        for _ in 0..5 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            assert_ne!(holder().await, Value::Null, "another would lead while it writes");
+        }
+    };
+    tokio::select! {
+        () = &mut stop => return Err("it did not wait for its pass".into()),
+        () = while_it_stops => {}
+    }
+    stop.await;
+    // A killed one would have left it held.
+    assert!([Value::Null, json!("")].contains(&holder().await));
+    Ok(())
+}

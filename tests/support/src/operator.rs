@@ -14,7 +14,7 @@ use crate::sandbox::{Cluster, Program};
 use crate::{Failed, Outcome, admin_port, installer};
 
 /// How long a replica may take to end by itself.
-const DRAIN: Duration = Duration::from_secs(15);
+const DRAIN: Duration = Duration::from_secs(20);
 
 /// The installed operator. Dropping it ends its processes; what it made stays.
 pub struct Operator {
