@@ -161,7 +161,7 @@ impl Run<'_> {
             return self.fail(place, name, &message);
         }
         let pauses = match self.at.spec.paused {
-            Some(true) => "pauses as soon as what has begun is done; ",
+            Some(true) => "pauses as soon as what is under way is done; ",
             _ => "",
         };
         self.set(Phase::Running, format!("{pauses}{message}"));
