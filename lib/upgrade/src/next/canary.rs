@@ -81,7 +81,9 @@ impl Run<'_> {
                 "; a container of the service was started again, or that pod was made again: it is looked at from the \
                  beginning"
             }
-            (false, true) => " and is well; its daemons have not been asked for introspect since",
+            (false, true) => {
+                " and is well; what its daemons say by introspect since then is not known yet"
+            }
             (false, false) => ", and has to be well for a while",
         };
         Some(format!("pod {} has the new images{said}", pod.name))

@@ -115,7 +115,7 @@ fn a_first_pod_whose_daemons_are_never_asked_is_not_waited_for_without_end() {
     world.until(|world| world.status.steps.is_some() && world.state_is("Vrouter", State::Canary));
     world.asks = None;
     assert_eq!(world.run(Killed::Never), Phase::Stopped, "{}", world.message());
-    assert!(world.message().contains("have not been asked for introspect"), "{}", world.message());
+    assert!(world.message().contains("since then is not known yet"), "{}", world.message());
     assert_eq!(world.tags().last().unwrap(), "R24.1+R24.1.1", "the first alone");
 }
 
