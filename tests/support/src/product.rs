@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::balancer::{self, Backend, Balancer};
 use crate::installer::{self, InstallError};
 use crate::programs::{ProgramsError, program};
-use crate::sandbox::{AccessError, Cluster, KubectlError, Program, ProgramError};
+use crate::sandbox::{AccessError, Cluster, KubectlError, LogTail, Program, ProgramError};
 
 /// How long the webhook may take to be ready and its policies to be in force: on a busy machine
 /// that has not compiled them yet, minutes.
@@ -57,6 +57,14 @@ pub enum ProductError {
     /// A webhook process did not start or ended.
     #[error("start the webhook")]
     Webhook(#[from] ProgramError),
+    /// The webhook runs, and its policies were not taken.
+    #[error("{source}; {log}")]
+    Policies {
+        /// What was said.
+        source: Box<InstallError>,
+        /// What the first replica has logged.
+        log: Box<LogTail>,
+    },
     /// A webhook process runs, but the policies are not in force.
     #[error("see {what} within {} s; the webhook's log is {log}", READY.as_secs())]
     NotReady {
@@ -175,7 +183,8 @@ impl Installation {
         product.wait_until_ready(cluster).await?;
         let steps = opensdn_deploy::webhook().map_err(InstallError::from)?;
         for step in steps.iter().filter(|step| step.phase > Phase::Program && self.policies) {
-            installer::apply(cluster, step).await?;
+            let applied = installer::apply(cluster, step).await;
+            applied.map_err(|source| product.with_log(source))?;
             wait_for_policies(cluster).await?;
         }
         Ok(product)
@@ -271,6 +280,16 @@ fn rights_of_both(steps: &[Step]) -> Step {
 }
 
 impl Product {
+    fn with_log(&self, source: InstallError) -> ProductError {
+        match self.webhooks.first() {
+            Some(webhook) => {
+                let log = Box::new(webhook.log_tail());
+                ProductError::Policies { source: Box::new(source), log }
+            }
+            None => source.into(),
+        }
+    }
+
     /// Where the API server sends reviews.
     #[must_use]
     pub fn address(&self) -> SocketAddr {

@@ -155,6 +155,11 @@ impl Program {
         self
     }
 
+    /// The end of what it has logged.
+    pub(crate) fn log_tail(&self) -> LogTail {
+        LogTail::read(&self.log)
+    }
+
     /// Starts the process unless it runs already. Output is appended to the log.
     pub(crate) fn start(&self) -> Result<(), ProgramError> {
         if self.lock().as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None))) {
