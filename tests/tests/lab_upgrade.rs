@@ -1,6 +1,6 @@
 //! Upgrades of real services, in pods on real nodes by the operator as it is installed, while a client of each writes the
-//! whole time: one that is good, two that are not, and one in the middle of which a node is lost and the API server
-//! restarts. No service is without more than one of its members by what is done, and in the end every write that was
+//! whole time: one that is good, two that are not, one in the middle of which a node is lost and the API server
+//! restarts, one in which all certificates change, and one whose node never comes back. No service is without more than one of its members by what is done, and in the end every write that was
 //! acknowledged is there. Deliberately not here: what is decided when (`lib/upgrade`), and all other faults, which are
 //! tried on simulated pods (`operator_upgrade`, `operator_upgrade_faults`).
 
@@ -14,8 +14,10 @@ mod watch;
 use std::time::Duration;
 
 use opensdn_testing::Outcome;
+use opensdn_testing::kubectl::kubectl;
+use serde_json::json;
 
-use services::{AGAIN, BAD, FIRST, GOOD, IDS, MISSING, NODES, Services};
+use services::{AGAIN, BAD, FIRST, GOOD, IDS, LEFT, MISSING, NODES, Services};
 use watch::Watch;
 
 /// A client waits for another leader, or for a member to count as gone; on two busy cores that takes its time.
@@ -25,14 +27,14 @@ const LOOKED_AGAIN: Duration = Duration::from_secs(15);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn good_and_bad_upgrades_and_one_that_loses_a_node_lose_no_acknowledged_write() -> Outcome {
-    let mut services = Services::start().await?;
+    let mut services = Services::start(3).await?;
     services.write().await?;
     a_good_one_ends_with_its_report(&services).await?;
     one_that_is_bad_comes_back_by_itself(&services, "missing", MISSING, "60s").await?;
     // In that time one pod of each service is made again, too.
     one_that_is_bad_comes_back_by_itself(&services, "bad", BAD, "180s").await?;
     one_that_loses_a_node_ends_when_it_is_back(&services).await?;
-    services.have_all_that_was_acknowledged().await
+    services.have_all_that_was_acknowledged(&NODES).await
 }
 
 async fn a_good_one_ends_with_its_report(services: &Services) -> Outcome {
@@ -51,7 +53,7 @@ async fn a_good_one_ends_with_its_report(services: &Services) -> Outcome {
         let pods = step["pods"].as_array().map_or(0, Vec::len);
         assert_eq!((&step["state"], pods), (&"Succeeded".into(), NODES.len()), "{step:#}");
     }
-    services.run(GOOD).await
+    services.run_on(&NODES, GOOD).await
 }
 
 async fn one_that_is_bad_comes_back_by_itself(
@@ -70,7 +72,7 @@ async fn one_that_is_bad_comes_back_by_itself(
     watch.at_most_one_of_each_was_new();
     let message = status["message"].as_str().unwrap_or_default();
     assert!(message.contains("not well in time"), "{status:#}");
-    services.run(GOOD).await
+    services.run_on(&NODES, GOOD).await
 }
 
 /// The node goes while a member has the new images, and with it maybe the operator that leads.
@@ -100,5 +102,54 @@ async fn one_that_loses_a_node_ends_when_it_is_back(services: &Services) -> Outc
     services.are_written().await?;
     services.print_waits("an upgrade with a node that was lost", &written);
     assert_eq!(status["to"], AGAIN, "{status:#}");
-    services.run(AGAIN).await
+    services.run_on(&NODES, AGAIN).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn certificates_that_change_and_a_node_that_never_comes_back_lose_no_acknowledged_write()
+-> Outcome {
+    let mut services = Services::start(4).await?;
+    services.write().await?;
+    one_in_which_certificates_change_ends_as_any(&services).await?;
+    one_whose_node_never_comes_back_ends_on_another(&services).await?;
+    services.have_all_that_was_acknowledged(&LEFT).await
+}
+
+/// Who reads a new certificate starts again, beside the members that are replaced.
+async fn one_in_which_certificates_change_ends_as_any(services: &Services) -> Outcome {
+    let (mut watch, written) = (Watch::of(GOOD), services.written());
+    let before = services.certificates().await?;
+    services.upgrade("certificates", GOOD, "15m").await?;
+    services.until_one_is_new("certificates", &mut watch).await?;
+    services.renew_certificates().await?;
+    services.until("certificates", "Succeeded", &mut watch).await?;
+    services.are_written().await?;
+    let longest = services.print_waits("an upgrade with new certificates", &written);
+    assert!(longest < LONGEST_WAIT, "a client waited for {} s", longest.as_secs());
+    services.until_certificates_differ(&before).await;
+    services.run_on(&NODES, GOOD).await
+}
+
+/// It stops and says which node is away. With another node in its place it is tried again, and ends.
+async fn one_whose_node_never_comes_back_ends_on_another(services: &Services) -> Outcome {
+    let (mut watch, written) = (Watch::of(AGAIN), services.written());
+    let settings = json!({"waveTimeout": "120s", "onFailure": "Stop"});
+    services.upgrade_with("lost", AGAIN, &settings).await?;
+    services.until_one_is_new("lost", &mut watch).await?;
+    services.lab()?.kill_node("node-3")?;
+    let status = services.until("lost", "Stopped", &mut watch).await?;
+    services.are_written().await?;
+    let message = status["message"].as_str().unwrap_or_default();
+    assert!(message.contains("node-3") && message.contains("retry"), "{message}");
+
+    services.replace_node("node-3", LEFT[2]).await?;
+    services.members_are_on(&LEFT).await?;
+    services.are_written().await?;
+    let again =
+        ["patch", "upgrade", "-n=tf", "lost", "--type=merge", "-p", r#"{"spec":{"retries":1}}"#];
+    kubectl(services.sandbox(), &again).await?.success();
+    services.until("lost", "Succeeded", &mut watch).await?;
+    services.are_written().await?;
+    services.print_waits("an upgrade whose node never came back", &written);
+    services.run_on(&LEFT, AGAIN).await
 }

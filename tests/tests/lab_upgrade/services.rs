@@ -1,9 +1,10 @@
 //! A Manager with all services that keep data, each on three nodes with a client that writes to it, and upgrades of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use opensdn_testing::eventually::eventually_within;
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::sandbox::lab::{Lab, TOOLS_IMAGE};
@@ -37,6 +38,9 @@ const LONGEST: Duration = Duration::from_secs(1200);
 const SHOWN: usize = 240;
 const OVER: [&str; 4] = ["Succeeded", "RolledBack", "Refused", "Stopped"];
 
+/// The nodes that are left when the third has gone for good, and another has come in its place.
+pub(super) const LEFT: [&str; 3] = ["node-1", "node-2", "node-4"];
+
 /// Each service with its client.
 pub(super) struct Services {
     zookeeper: World,
@@ -46,9 +50,9 @@ pub(super) struct Services {
 }
 
 impl Services {
-    /// All are Ready, and no client writes yet.
-    pub(super) async fn start() -> Result<Self, Failed> {
-        let sandbox = Arc::new(Sandbox::with_real_nodes(3).await?);
+    /// All are Ready on the first three of so many nodes, and no client writes yet.
+    pub(super) async fn start(nodes: u8) -> Result<Self, Failed> {
+        let sandbox = Arc::new(Sandbox::with_real_nodes(nodes).await?);
         lab_operator::install(&sandbox).await?;
         let of = |service| World::of(service, &sandbox);
         let services = Self {
@@ -120,10 +124,43 @@ impl Services {
     }
 
     async fn are_ready(&self) -> Outcome {
+        self.are_ready_on(&NODES).await
+    }
+
+    /// All are Ready, on these nodes and no others.
+    pub(super) async fn are_ready_on(&self, nodes: &[&str]) -> Outcome {
         for world in self.all() {
-            world.ready_on(&NODES).await?;
+            world.ready_on(nodes).await?;
         }
         Ok(())
+    }
+
+    /// Has a node in the place of one that is gone for good.
+    pub(super) async fn replace_node(&self, gone: &str, next: &str) -> Outcome {
+        kubectl(self.sandbox(), &["delete", "node", gone]).await?.success();
+        self.zookeeper.label(next).await
+    }
+
+    /// Has all certificates issued again, each in its turn.
+    pub(super) async fn renew_certificates(&self) -> Outcome {
+        let asked = time::OffsetDateTime::now_utc();
+        let asked = asked.format(&time::format_description::well_known::Rfc3339)?;
+        let annotation = format!("{}={asked}", opensdn_deploy::names::operator::RENEW);
+        for secret in self.certificates().await?.keys() {
+            kubectl(self.sandbox(), &["annotate", "-n=tf", "secret", secret, &annotation])
+                .await?
+                .success();
+        }
+        Ok(())
+    }
+
+    /// The Secrets with the certificates of services, and what they hold.
+    pub(super) async fn certificates(&self) -> Result<BTreeMap<String, Value>, Failed> {
+        let all = read(self.sandbox(), &["secrets", "-n=tf"]).await?;
+        let all = all["items"].as_array().into_iter().flatten();
+        let named = all.filter_map(|one| Some((one["metadata"]["name"].as_str()?, &one["data"])));
+        let of_services = named.filter(|(name, _)| name.ends_with("-secret-certificates"));
+        Ok(of_services.map(|(name, data)| (name.to_owned(), data.clone())).collect())
     }
 
     /// Until each client has written more.
@@ -151,8 +188,15 @@ impl Services {
 
     /// Makes an upgrade to a version.
     pub(super) async fn upgrade(&self, name: &str, version: &str, wave_timeout: &str) -> Outcome {
-        let spec = json!({"manager": "cluster1", "version": version, "soak": "5s",
-            "waveTimeout": wave_timeout});
+        self.upgrade_with(name, version, &json!({"waveTimeout": wave_timeout})).await
+    }
+
+    /// The same with these settings.
+    pub(super) async fn upgrade_with(&self, name: &str, version: &str, more: &Value) -> Outcome {
+        let mut spec = json!({"manager": "cluster1", "version": version, "soak": "5s"});
+        for (key, value) in more.as_object().into_iter().flatten() {
+            spec[key] = value.clone();
+        }
         let upgrade = json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "Upgrade",
             "metadata": {"name": name, "namespace": "tf"}, "spec": spec});
         send(self.sandbox(), &["create"], &upgrade).await?.success();
@@ -236,6 +280,36 @@ impl Services {
         others.filter_map(|pod| pod["metadata"]["uid"].as_str().map(str::to_owned)).collect()
     }
 
+    /// Until each Secret with certificates holds others than before.
+    pub(super) async fn until_certificates_differ(&self, before: &BTreeMap<String, Value>) {
+        let differ = async || {
+            let now = self.certificates().await.unwrap_or_default();
+            before.iter().all(|(name, data)| {
+                let data = data.as_object().into_iter().flatten();
+                let now = now.get(name);
+                data.clone().all(|(key, value)| now.is_some_and(|now| now[key] != *value))
+            })
+        };
+        // One member has its turn every three minutes.
+        eventually_within(LONGEST, "all certificates are others", differ).await;
+    }
+
+    /// Until all have their members on these nodes, ready, whatever their images.
+    pub(super) async fn members_are_on(&self, nodes: &[&str]) -> Outcome {
+        let wanted: BTreeSet<&str> = nodes.iter().copied().collect();
+        for world in self.all() {
+            let are_there = async || {
+                let pods = members(&world.service, &self.pods().await.unwrap_or_default());
+                let ready = pods.iter().filter(|pod| entry(pod, "Ready")[0] == "True");
+                let places = ready.filter_map(|pod| pod["spec"]["nodeName"].as_str());
+                pods.len() == nodes.len() && places.collect::<BTreeSet<_>>() == wanted
+            };
+            let what = format!("{} has its members on {nodes:?}", world.service.name);
+            world.until(&what, are_there).await?;
+        }
+        Ok(())
+    }
+
     /// Until the node counts as lost.
     pub(super) async fn until_lost(&self, node: &str) -> Outcome {
         let is_lost = async || {
@@ -260,9 +334,9 @@ impl Services {
         Ok(())
     }
 
-    /// All are ready, with images of that version.
-    pub(super) async fn run(&self, version: &str) -> Outcome {
-        self.are_ready().await?;
+    /// All are ready on these nodes, with images of that version.
+    pub(super) async fn run_on(&self, nodes: &[&str], version: &str) -> Outcome {
+        self.are_ready_on(nodes).await?;
         let pods = self.pods().await.ok_or("the API server does not answer")?;
         for world in self.all() {
             let members = members(&world.service, &pods);
@@ -272,13 +346,13 @@ impl Services {
         Ok(())
     }
 
-    /// Every member has what was acknowledged; and each service lists its members alone.
-    pub(super) async fn have_all_that_was_acknowledged(mut self) -> Outcome {
-        zookeeper::is_one_ensemble_with_all_that_was_acknowledged(&mut self.zookeeper, &NODES)?;
+    /// Every member on these nodes has what was acknowledged; and each service lists its members alone.
+    pub(super) async fn have_all_that_was_acknowledged(mut self, nodes: &[&str]) -> Outcome {
+        zookeeper::is_one_ensemble_with_all_that_was_acknowledged(&mut self.zookeeper, nodes)?;
         let rabbitmq = &mut self.rabbitmq;
-        rabbitmq::is_one_cluster_with_all_that_was_confirmed(rabbitmq, &NODES).await?;
-        cassandra::is_one_ring_with_all_that_was_acknowledged(&mut self.cassandra, &NODES)?;
-        redis::has_what_was_acknowledged_last(&mut self.redis, &NODES)
+        rabbitmq::is_one_cluster_with_all_that_was_confirmed(rabbitmq, nodes).await?;
+        cassandra::is_one_ring_with_all_that_was_acknowledged(&mut self.cassandra, nodes)?;
+        redis::has_what_was_acknowledged_last(&mut self.redis, nodes)
     }
 
     async fn seen(&self) -> String {
