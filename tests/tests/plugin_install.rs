@@ -56,7 +56,7 @@ impl Said {
 }
 
 /// The plugin, without anything of the developer's, and without a terminal.
-struct Plugin {
+pub(crate) struct Plugin {
     program: PathBuf,
     kubeconfig: PathBuf,
     home: TempDir,
@@ -67,11 +67,11 @@ impl Plugin {
         Self::by(cluster.kubeconfig())
     }
 
-    fn by(kubeconfig: PathBuf) -> Result<Self, Failed> {
+    pub(crate) fn by(kubeconfig: PathBuf) -> Result<Self, Failed> {
         Ok(Self { program: program("kubectl-opensdn")?, kubeconfig, home: tempfile::tempdir()? })
     }
 
-    fn command(&self, line: &str) -> Command {
+    pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = Command::new(&self.program);
         command
             .args(line.split_whitespace())
@@ -96,13 +96,13 @@ fn said(output: &std::process::Output) -> Said {
 }
 
 /// Every object that the default values install, by phase.
-fn rendered() -> Result<Vec<(Phase, Value)>, Failed> {
+pub(crate) fn rendered() -> Result<Vec<(Phase, Value)>, Failed> {
     let steps = opensdn_deploy::render(&Values::default())?.into_iter();
     Ok(steps.flat_map(|step| step.objects.into_iter().map(move |one| (step.phase, one))).collect())
 }
 
 /// What is stored of these objects: the UID of each that is there.
-async fn uids(cluster: &Cluster) -> Result<BTreeMap<String, String>, Failed> {
+pub(crate) async fn uids(cluster: &Cluster) -> Result<BTreeMap<String, String>, Failed> {
     let mut found = BTreeMap::new();
     let objects: Vec<Value> = rendered()?.into_iter().map(|(_, object)| object).collect();
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
@@ -121,7 +121,7 @@ async fn uids(cluster: &Cluster) -> Result<BTreeMap<String, String>, Failed> {
     Ok(found)
 }
 
-async fn only_api_server() -> Result<Sandbox, Failed> {
+pub(crate) async fn only_api_server() -> Result<Sandbox, Failed> {
     Ok(Sandbox::builder().only_api_server().start().await?)
 }
 

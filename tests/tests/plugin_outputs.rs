@@ -13,13 +13,14 @@ use serde_json::Value;
 use crate::plugin_status::{document, plugin};
 
 /// Commands that answer, and the codes with which they may end on that cluster.
-const COMMANDS: [(&str, &[i32]); 14] = [
+const COMMANDS: [(&str, &[i32]); 15] = [
     ("status", &[1]),
     ("status --depth 3", &[1]),
     ("status vrouter --node node-1", &[1]),
     ("check", &[1]),
     ("check --pre", &[0, 1]),
     ("certs status", &[0, 3]),
+    ("certs renew --all --dry-run", &[0, 2]),
     ("audit", &[3]),
     ("upgrade history", &[0]),
     ("support-bundle --dry-run", &[0]),
