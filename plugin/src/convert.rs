@@ -96,6 +96,7 @@ pub(crate) fn convert(
         }
     }
     clean(&mut object, &mut notes);
+    list_containers(&mut object, "", &mut notes);
     if let Some(spec) = object.get_mut("spec") {
         match is_component {
             true => component::convert(&kind, spec, "spec", &mut notes),
@@ -104,6 +105,33 @@ pub(crate) fn convert(
     }
     shapes.prune(&kind, &mut object, &mut notes);
     Ok(Some(object))
+}
+
+/// Early releases of contrail-operator had a mapping from names to containers (`pkg/apis/contrail/v1alpha1/config_types.go`
+/// of its commit 0053b36).
+fn list_containers(value: &mut Value, path: &str, notes: &mut Notes) {
+    if let Value::Array(items) = value {
+        for (at, item) in items.iter_mut().enumerate() {
+            list_containers(item, &format!("{path}[{at}]"), notes);
+        }
+    }
+    let Value::Object(fields) = value else { return };
+    for (name, value) in fields {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        if name == "containers"
+            && let Value::Object(by_name) = value
+        {
+            let named = std::mem::take(by_name).into_iter().map(|(name, mut container)| {
+                if let Some(fields) = container.as_object_mut() {
+                    fields.insert("name".to_owned(), json!(name));
+                }
+                container
+            });
+            *value = Value::Array(named.collect());
+            notes.say(&path, "is a list now".to_owned());
+        }
+        list_containers(value, &path, notes);
+    }
 }
 
 /// Takes out what only the API server and the operators write.

@@ -15,12 +15,24 @@ const RENAMED: &[(&str, &str, &str)] = &[
         "serviceConfiguration.keystoneSecretName",
         "commonConfiguration.authParameters.keystoneSecretName",
     ),
+    (
+        "",
+        "serviceConfiguration.keystoneSecretInstance",
+        "commonConfiguration.authParameters.keystoneSecretName",
+    ),
     ("", "serviceConfiguration.distribution", "commonConfiguration.distribution"),
     ("Kubemanager", "serviceConfiguration.podSubnets", "serviceConfiguration.podSubnet"),
     ("Kubemanager", "serviceConfiguration.serviceSubnets", "serviceConfiguration.serviceSubnet"),
     ("Vrouter", "serviceConfiguration.gateway", "serviceConfiguration.vrouterGateway"),
     ("Vrouter", "serviceConfiguration.metaDataSecret", "serviceConfiguration.metadataProxySecret"),
     ("Vrouter", "serviceConfiguration.subclaster", "serviceConfiguration.subcluster"),
+];
+
+/// Containers by kind, from and to: Config had those of Analytics beside its own (tf-operator R2011,
+/// `deploy/kustomize/contrail/templates/config.yaml.j2`).
+const CONTAINERS: &[(&str, &str, &str)] = &[
+    ("Config", "nodemanagerconfig", "nodemanager"),
+    ("Config", "provisionerconfig", "provisioner"),
 ];
 
 /// Words of the daemons' own for how much they log.
@@ -90,6 +102,16 @@ fn status_image(spec: &mut Value, path: &str, notes: &mut Notes) {
 fn containers(component: &Component, spec: &mut Value, path: &str, notes: &mut Notes) {
     let pointer = "/serviceConfiguration/containers";
     let Some(containers) = spec.pointer_mut(pointer).and_then(Value::as_array_mut) else { return };
+    for (_, from, to) in CONTAINERS.iter().filter(|(kind, ..)| *kind == component.kind) {
+        if containers.iter().any(|one| one["name"] == *to) {
+            continue;
+        }
+        for container in containers.iter_mut().filter(|one| one["name"] == *from) {
+            container["name"] = json!(to);
+            let field = format!("{path}.serviceConfiguration.containers[{from}]");
+            notes.moved(&field, &format!("container {to}"));
+        }
+    }
     containers.retain(|container| {
         let name = container.get("name").and_then(Value::as_str).unwrap_or_default();
         let is_known = component.containers.all().any(|one| one == name);

@@ -32,6 +32,7 @@ const PARTS: &[Part] = &[
             ("analyticsapi", "analyticsapi"),
             ("collector", "collector"),
             ("nodemanageranalytics", "nodemanager"),
+            ("provisioneranalytics", "provisioner"),
         ],
         fields: &[
             ("analyticsConfigAuditTTL", "analyticsConfigAuditTTL"),
@@ -57,7 +58,7 @@ const PARTS: &[Part] = &[
         service: "redis",
         name: "redis1",
         is_list: true,
-        containers: &[("redis", "redis")],
+        containers: &[("redis", "redis"), ("stunnel", "stunnel")],
         fields: &[("redisPort", "redisPort")],
     },
 ];
@@ -65,8 +66,10 @@ const PARTS: &[Part] = &[
 /// Converts the spec of a Manager.
 pub(super) fn convert(spec: &mut Value, notes: &mut Notes) {
     rename(spec, "keystoneSecretName", KEYSTONE, "spec", notes);
+    rename(spec, "keystoneSecretInstance", KEYSTONE, "spec", notes);
     component::log_level(spec, "spec", notes);
     if let Some(services) = spec.get_mut("services") {
+        databases(services, notes);
         single(services, notes);
         parts(services, notes);
         vrouter_settings(services, notes);
@@ -81,6 +84,18 @@ pub(super) fn convert(spec: &mut Value, notes: &mut Notes) {
             let field = format!("spec.services.config.spec.{AUTH}.{name}");
             notes.say(&field, format!("is in spec.{AUTH} too"));
         }
+    }
+}
+
+/// A Cassandra alone had the folder of the configuration (tf-operator R2011, `pkg/controller/cassandra/sts.go:104`). Since release
+/// 21.3 one that is alone has that of all databases (`pkg/controller/cassandra/cassandra_controller.go:224`).
+fn databases(services: &Value, notes: &mut Notes) {
+    let count = |list: &str| services[list].as_array().map_or(0, Vec::len);
+    let is_old = SINGLE.iter().any(|(list, _)| count(list) > 0);
+    if is_old && count("cassandras") == 1 {
+        let said = "keeps its data in /var/lib/contrail/database; those of release 2011 are in /var/lib/contrail/config-database, and \
+            a Cassandra that is to have them needs them moved on each node, while none runs";
+        notes.say("spec.services.cassandras[0]", said.to_owned());
     }
 }
 

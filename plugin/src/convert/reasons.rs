@@ -74,7 +74,10 @@ const FIELDS: &[(&str, &str)] = &[
     ("cassandraInstance", FOUND),
     ("cassandraNodesConfiguration", NODES),
     ("clusterConfig", CLUSTER),
-    ("clusterName", "the name of a Cassandra's ring is that of its object"),
+    (
+        "clusterName",
+        "a ring is always called ContrailConfigDB: a Cassandra does not start with data of another",
+    ),
     ("clusterRole", ACCOUNT),
     ("clusterRoleBinding", ACCOUNT),
     ("collectorIntrospectPort", ANALYTICS),

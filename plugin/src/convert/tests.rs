@@ -49,7 +49,7 @@ fn paths(value: &Value, path: &str, found: &mut Vec<String>) {
 
 #[test]
 fn managers_of_both_operators_pass_our_schema_and_no_field_goes_without_a_note() {
-    for name in ["contrail-operator.yaml", "release-2011.yaml"] {
+    for name in ["contrail-operator.yaml", "release-2011.yaml", "release-2011-rendered.yaml"] {
         let before = sample(name);
         let (after, notes) = converted(&before);
         assert_eq!(problems(&after), [""; 0], "{name}");
@@ -148,4 +148,47 @@ fn other_objects_stay_kinds_without_a_place_go_and_unknown_ones_are_refused() {
         let object = json!({"apiVersion": api_version, "kind": kind});
         assert!(convert(object, &shapes, &mut Vec::new()).is_err());
     }
+}
+
+#[test]
+fn all_containers_that_release_2011_renders_have_a_place() {
+    let (after, notes) = converted(&sample("release-2011-rendered.yaml"));
+    let lost: Vec<_> = notes
+        .iter()
+        .filter(|note| note.contains("containers[") && note.contains("dropped"))
+        .collect();
+    assert!(lost.is_empty(), "{lost:#?}");
+    let names = |pointer: &str| -> Vec<String> {
+        let list = after
+            .pointer(&format!("/spec/services/{pointer}/spec/serviceConfiguration/containers"));
+        let list = list.and_then(Value::as_array).into_iter().flatten();
+        list.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names("redis/0"), ["redis", "stunnel"]);
+    assert_eq!(names("analytics"), ["analyticsapi", "collector", "nodemanager", "provisioner"]);
+    let config = names("config");
+    assert!(
+        config.contains(&"nodemanager".to_owned()) && config.contains(&"provisioner".to_owned())
+    );
+    assert!(has(&notes, "spec.services.cassandras[0] keeps its data"), "{notes:#?}");
+}
+
+#[test]
+fn containers_by_name_become_a_list() {
+    let (after, notes) = converted(&json!({
+        "apiVersion": "contrail.juniper.net/v1alpha1", "kind": "Manager", "metadata": {"name": "m"},
+        "spec": {"keystoneSecretInstance": "admin", "services": {"config": {"metadata": {"name": "config1"},
+            "spec": {"serviceConfiguration": {"containers":
+                {"api": {"image": "a"}, "collector": {"image": "c"}}}}}}},
+    }));
+    let services = &after["spec"]["services"];
+    let of =
+        |service: &str| services[service]["spec"]["serviceConfiguration"]["containers"].clone();
+    assert_eq!(of("config"), json!([{"name": "api", "image": "a"}]));
+    assert_eq!(of("analytics"), json!([{"name": "collector", "image": "c"}]));
+    assert_eq!(
+        after.pointer("/spec/commonConfiguration/authParameters/keystoneSecretName"),
+        Some(&json!("admin"))
+    );
+    assert!(has(&notes, "spec.services.config.spec.serviceConfiguration.containers is a list now"));
 }
