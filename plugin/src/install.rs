@@ -24,6 +24,7 @@
 
 pub(crate) mod applying;
 pub(crate) mod inventory;
+mod left_rights;
 pub(crate) mod network_loss;
 pub(crate) mod object;
 mod path;
