@@ -66,7 +66,7 @@ pub(crate) struct Status {
     /// Also try whether pods reach each other, Services and names: pods on three nodes are made for it and removed.
     #[arg(long, conflicts_with_all = ["legacy", "watch"])]
     connectivity: bool,
-    /// Write it as contrail-status does.
+    /// Write it in the layout and the words of contrail-status.
     #[arg(long, conflicts_with_all = ["output", "watch"])]
     legacy: bool,
     /// Ask again every few seconds until interrupted: redraw on a terminal, else write what changes.

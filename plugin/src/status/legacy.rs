@@ -1,10 +1,13 @@
-//! The layout of contrail-status: pods of a node with their services. What it says of a service comes from Kubernetes
-//! and the operator, not from introspect.
+//! The layout of contrail-status: pods of a node with their services, in its words (tf-container-builder,
+//! `containers/status/contrail-status.py:35`). What it says of a service comes from Kubernetes and the operator. What it lists only
+//! in its table, Redis, is here by its own names.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::report::StatusReport;
+use opensdn_crds::component::Component;
+
+use super::report::{ComponentStatus, StatusReport};
 use super::text::one_line;
 
 impl StatusReport {
@@ -12,9 +15,10 @@ impl StatusReport {
     pub(crate) fn write_legacy(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for one in &self.components {
-            let lines = groups.entry(group(&one.kind)).or_default();
+            let lines = groups.entry(self.group(one)).or_default();
             for pod in &one.pods {
-                lines.extend(pod.containers.iter().map(|container| {
+                lines.extend(pod.containers.iter().filter_map(|container| {
+                    let name = word(&one.kind, &container.name)?;
                     let why = match container.message.as_str() {
                         "" => String::new(),
                         message => format!(" ({message})"),
@@ -24,7 +28,7 @@ impl StatusReport {
                     } else {
                         format!("{} ", pod.node)
                     };
-                    format!("{place}{}: {}{why}", container.name, container.state.text())
+                    Some(format!("{place}{name}: {}{why}", container.state.text()))
                 }));
             }
         }
@@ -44,16 +48,62 @@ impl StatusReport {
         let first = nodes.next();
         nodes.all(|node| Some(node) == first)
     }
+
+    /// What contrail-status calls the pods of a component: by the node type, which for databases depends on how many Cassandras
+    /// there are (tf-operator, `pkg/apis/tf/v1alpha1/base_types.go:2010`).
+    fn group(&self, one: &ComponentStatus) -> String {
+        let is_of_analytics = one.name.starts_with(OF_ANALYTICS);
+        let cassandras = self
+            .components
+            .iter()
+            .filter(|other| other.kind == "Cassandra" && other.namespace == one.namespace);
+        let is_alone = cassandras.count() == 1;
+        match one.kind.as_str() {
+            "Cassandra" if is_of_analytics => "database".to_owned(),
+            "Cassandra" | "Zookeeper" | "Rabbitmq" if is_alone => "database".to_owned(),
+            "Cassandra" | "Zookeeper" | "Rabbitmq" => "config-database".to_owned(),
+            "AnalyticsAlarm" => "analytics-alarm".to_owned(),
+            "AnalyticsSnmp" => "analytics-snmp".to_owned(),
+            "Kubemanager" => "kubernetes".to_owned(),
+            "QueryEngine" => "database".to_owned(),
+            kind => kind.to_lowercase(),
+        }
+    }
 }
 
-/// What contrail-status calls the pods of a kind.
-fn group(kind: &str) -> String {
-    match kind {
-        "Cassandra" | "Zookeeper" | "Rabbitmq" => "config-database".to_owned(),
-        "AnalyticsAlarm" => "analytics-alarm".to_owned(),
-        "AnalyticsSnmp" => "analytics-snmp".to_owned(),
-        "Kubemanager" => "kubernetes".to_owned(),
-        "QueryEngine" => "database".to_owned(),
-        kind => kind.to_lowercase(),
+/// How the name of a Cassandra of analytics begins.
+const OF_ANALYTICS: &str = "analyticsdb";
+
+/// Kind, container, and what contrail-status calls it.
+const WORDS: &[(&str, &str, &str)] = &[
+    ("Analytics", "analyticsapi", "api"),
+    ("AnalyticsAlarm", "analytics-alarm-gen", "alarm-gen"),
+    ("AnalyticsSnmp", "analytics-snmp-collector", "snmp-collector"),
+    ("AnalyticsSnmp", "analytics-snmp-topology", "topology"),
+    ("Config", "devicemanager", "device-manager"),
+    ("Config", "schematransformer", "schema"),
+    ("Config", "servicemonitor", "svc-monitor"),
+    ("Kubemanager", "kubemanager", "kube-manager"),
+    ("QueryEngine", "queryengine", "query-engine"),
+    ("Vrouter", "vrouteragent", "agent"),
+    ("Webui", "webuijob", "job"),
+    ("Webui", "webuiweb", "web"),
+];
+
+/// What contrail-status calls a container. Nothing of one that it does not list: what prepares a node, and what registers it.
+fn word<'a>(kind: &str, container: &'a str) -> Option<&'a str> {
+    let prepares = Component::of_kind(kind).is_some_and(|known| {
+        known.containers.init.contains(&container)
+            || known.containers.conditional.contains(&container)
+    });
+    match container {
+        "nodemanager" => Some("nodemgr"),
+        "provisioner" => None,
+        _ if prepares => None,
+        _ => {
+            let mut words = WORDS.iter();
+            let found = words.find(|(of, name, _)| *of == kind && *name == container);
+            Some(found.map_or(container, |(_, _, word)| *word))
+        }
     }
 }

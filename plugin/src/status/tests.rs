@@ -565,6 +565,29 @@ fn of_one_kind_or_one_node_only_that_is_judged() {
 }
 
 #[test]
+fn what_looks_like_contrail_status_has_its_words() {
+    let with = |kind: &'static str, containers: &[&str]| {
+        let running = |name: &&str| json!({"name": name, "ready": true, "state": {"running": {}}});
+        let running: Vec<Value> = containers.iter().map(running).collect();
+        let status = json!({"phase": "Running", "containerStatuses": running,
+            "conditions": [{"type": "Ready", "status": "True"}]});
+        service(kind, pods(kind, &["m1"], &status))
+    };
+    let all = vec![
+        with("Cassandra", &["cassandra", "nodemanager", "provisioner"]),
+        with("Config", &["servicemonitor", "schematransformer"]),
+        with("Vrouter", &["vrouteragent", "nodemanager"]),
+        with("Zookeeper", &["zookeeper"]),
+    ];
+    let mut out = Vec::new();
+    said(&world(all)).write_legacy(&mut out).unwrap();
+    let expected = "== Contrail config ==\nsvc-monitor: active\nschema: active\n\n\
+        == Contrail database ==\ncassandra: active\nnodemgr: active\nzookeeper: active\n\n\
+        == Contrail vrouter ==\nagent: active\nnodemgr: active\n";
+    assert_eq!(String::from_utf8(out).unwrap(), expected);
+}
+
+#[test]
 fn what_is_wrong_with_the_manager_itself_is_said() {
     let mut world = world(vec![up("Redis")]);
     let Read::Known(managers) = &mut world.managers else { panic!() };
