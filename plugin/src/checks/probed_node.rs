@@ -100,7 +100,9 @@ pub(super) fn settings(world: &World) -> Verdict {
             said.extend(unseen(name, value));
             let Some(Some(value)) = value.known() else { continue };
             let bad = match (name.as_str(), value.as_str()) {
-                ("net.ipv4.ip_forward", "0") => "packets of pods are not forwarded",
+                ("net.ipv4.ip_forward", "0") => {
+                    "what the vrouter does not forward, as of pods without it, is forwarded by none; kubeadm wants 1"
+                }
                 ("net.ipv4.conf.all.rp_filter", "1") => {
                     "packets that come by another interface than that of their way back are dropped"
                 }
