@@ -126,7 +126,7 @@ impl Client {
     fn this() -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION"),
-            commit: option_env!("OPENSDN_COMMIT"),
+            commit: option_env!("OPENSDN_COMMIT").filter(|commit| !commit.is_empty()),
             platform: format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
         }
     }

@@ -144,6 +144,10 @@ impl Server {
         writeln!(out, "kubernetes  {} ({supported}: 1.{oldest} - 1.{newest})", self.kubernetes)?;
         self.webhook.write("webhook", out)?;
         self.operator.write("operator", out)?;
+        let is_installed = |one: &Program| matches!(one, Program::Installed { .. });
+        if self.skew.is_empty() && (is_installed(&self.webhook) || is_installed(&self.operator)) {
+            writeln!(out, "skew        none that the tags of their images say")?;
+        }
         self.skew.iter().try_for_each(|one| one.write(out))
     }
 }
