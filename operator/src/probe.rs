@@ -21,6 +21,7 @@ mod cni;
 mod devices;
 mod firewall;
 mod host;
+mod huge_pages;
 mod interfaces;
 mod kernel;
 mod listen;
@@ -134,7 +135,7 @@ pub fn look(host: &Host, wanted: &Wanted, addresses: &[IpAddr]) -> NodeFindings 
         routes: routes::look(host, &wanted.networks, addresses).into(),
         cni: cni::look(host).into(),
         directories: storage::look(host, &wanted.directories),
-        huge_pages: settings::huge_pages(host).into(),
+        huge_pages: huge_pages::look(host).into(),
         sysctls: settings::sysctls(host, &wanted.sysctls),
         swaps: settings::swaps(host).into(),
         synchronised: clock::is_synchronised().into(),

@@ -1,13 +1,15 @@
 //! What `kubectl opensdn check --probe` and `nested verify` ask of a node, and what the node answers: one document each
 //! way, between the plugin and `opensdn-operator probe`, which may be of different releases. What could not be seen is
 //! said with its reason for each part, and is never left out as if all were well. What is asked of others than the node
-//! is in `asked`, what nodes are to reach of each other in `matrix`, how fast it is between them in `speed`, what interfaces are made of in `devices`.
+//! is in `asked`, what nodes are to reach of each other in `matrix`, how fast it is between them in `speed`, what interfaces are made of in
+//! `devices`, huge pages in `huge_pages`.
 //! Deliberately not here: how it is looked at (`operator`), and whether it is good (`plugin`).
 
 #![warn(missing_docs)]
 
 mod asked;
 mod devices;
+mod huge_pages;
 mod matrix;
 mod speed;
 
@@ -22,6 +24,7 @@ pub use asked::{
 pub use devices::{
     Device, Devices, Function, Given, Group, Hardware, VirtualFunctions, WithoutIommu,
 };
+pub use huge_pages::{HugePageMount, HugePages, NumaPages};
 pub use matrix::{
     Extent, MOST_GROUPS, MOST_MEMBERS, MOST_MISSED, Matrix, MatrixFindings, Miss, Missed,
     PeerGroup, Ports, SilentPort, Trial,
@@ -311,6 +314,10 @@ pub struct Interface {
     /// The mode of a bond.
     #[serde(default)]
     pub bond: Option<String>,
+    /// The first [`MOST_ENTRIES`] networks of IPv4 that it is in, by routes without a router; nothing where routes cannot be
+    /// read, and in an answer of an older release.
+    #[serde(default)]
+    pub networks: Option<Vec<String>>,
 }
 
 /// A route of IPv4.
@@ -389,20 +396,6 @@ pub struct Space {
     pub free: u64,
     /// Whether it is mounted for reading alone.
     pub read_only: Seen<bool>,
-}
-
-/// Huge pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct HugePages {
-    /// Those of 2 MiB.
-    pub of_2_mib: u64,
-    /// Those of 2 MiB that are free.
-    pub free_of_2_mib: u64,
-    /// Those of 1 GiB.
-    pub of_1_gib: u64,
-    /// Those of 1 GiB that are free.
-    pub free_of_1_gib: u64,
 }
 
 /// A setting of the kernel.

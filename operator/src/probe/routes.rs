@@ -54,6 +54,14 @@ pub(super) fn look(
     Ok(routes.map(|(_, route)| route).take(SHOWN).collect())
 }
 
+/// Networks that interfaces are in: destinations of routes without a router, with the names of interfaces.
+pub(super) fn direct(host: &Host) -> Result<Vec<(String, String)>, String> {
+    let table = host.needed("/proc/net/route")?;
+    let routes = table.lines().skip(1).filter_map(line).map(|(_, route)| route);
+    let direct = routes.filter(|route| route.gateway.is_none());
+    Ok(direct.map(|route| (route.interface, route.destination)).collect())
+}
+
 /// The node's own addresses in `networks`, whichever interface or table has them.
 pub(super) fn local(host: &Host, networks: &[String]) -> Result<Vec<Ipv4Addr>, String> {
     let networks: Vec<Network> = networks.iter().filter_map(|one| Network::parse(one)).collect();

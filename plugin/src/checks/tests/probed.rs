@@ -35,7 +35,16 @@ pub(super) fn is<T: From<&'static str>>(text: &'static str) -> Seen<T> {
 
 pub(super) fn interface(name: &str, mtu: u32) -> Interface {
     let name = name.to_owned();
-    Interface { name, state: is("up"), mtu: Seen::Is(mtu), master: None, driver: None, bond: None }
+    let networks = Some(vec!["192.168.0.0/24".to_owned()]);
+    Interface {
+        name,
+        state: is("up"),
+        mtu: Seen::Is(mtu),
+        master: None,
+        driver: None,
+        bond: None,
+        networks,
+    }
 }
 
 fn route(destination: &str, interface: &str, gateway: Option<&str>) -> Route {
