@@ -8,6 +8,7 @@ pub(crate) mod catalogue;
 mod cluster_api;
 mod cni;
 mod images;
+mod mtu;
 pub(crate) mod nested;
 mod network;
 mod nodes;

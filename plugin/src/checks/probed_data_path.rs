@@ -184,10 +184,25 @@ pub(super) fn interface(world: &World) -> Verdict {
 }
 
 fn interface_on(world: &World, node: &Value, findings: &NodeFindings) -> Said {
-    let one = match fabric(world, node, findings) {
-        Ok(one) => one,
+    let legs = match legs(world, node, findings) {
+        Ok(legs) => legs,
         Err(said) => return said,
     };
+    // It has taken over what the others had.
+    let has_vhost = legs.iter().any(|one| one.name == VHOST);
+    let bad = legs.iter().flat_map(|one| {
+        let mut said = state_of(one);
+        if !has_vhost {
+            said.extend(without_address(one, findings));
+        }
+        said
+    });
+    let names: Vec<&str> = legs.iter().map(|one| one.name.as_str()).collect();
+    let are = if names.len() == 1 { "is" } else { "are" };
+    worst(bad.collect(), format!("{} {are} up", names.join(", ")))
+}
+
+fn state_of(one: &Interface) -> Vec<Said> {
     let Interface { name, state, master, bond, .. } = one;
     let mut bad: Vec<Said> = unseen(&format!("the state of {name}"), state).into_iter().collect();
     if state
@@ -202,29 +217,53 @@ fn interface_on(world: &World, node: &Value, findings: &NodeFindings) -> Said {
     if let Some(mode) = bond.as_ref().filter(|mode| !BONDS.contains(&mode.as_str())) {
         bad.push((Outcome::Warn, format!("{name} is a bond of mode {mode}")));
     }
-    match (&findings.routes, name == VHOST) {
-        (_, true) => {}
-        (Seen::Is(routes), _) => {
-            let is_direct =
-                routes.iter().any(|route| route.interface == *name && route.gateway.is_none());
-            if !is_direct {
-                bad.push((Outcome::Fail, format!("{name} has no address of IPv4 of this node")));
-            }
-        }
-        (Seen::Unknown(why), _) => {
-            bad.push((Outcome::Uncertain, format!("whether {name} has an address: {why}")));
-        }
-    }
-    worst(bad, format!("{name} is up"))
+    bad
 }
 
-/// The interface of the fabric: the one that the Vrouter names, else that of the node's address. On a node that a
-/// vrouter runs on it is vhost0.
+/// Of other addresses than the node's own, routes show nothing.
+fn without_address(one: &Interface, findings: &NodeFindings) -> Option<Said> {
+    let name = &one.name;
+    let routes = match &findings.routes {
+        Seen::Is(routes) => routes,
+        Seen::Unknown(why) => {
+            return Some((Outcome::Uncertain, format!("whether {name} has an address: {why}")));
+        }
+    };
+    if routes.iter().any(|route| route.interface == *name && route.gateway.is_none()) {
+        return None;
+    }
+    match &one.networks {
+        Some(networks) if !networks.is_empty() => None,
+        Some(_) => Some((Outcome::Fail, format!("{name} has no address of IPv4"))),
+        None => Some((
+            Outcome::Uncertain,
+            format!(
+                "{name} is not the interface of the node's address, and whether it has another is not shown by the image \
+                that looked, which is older: take that of this release with --probe-image"
+            ),
+        )),
+    }
+}
+
+/// The interface of the fabric: the first of them.
 pub(super) fn fabric<'a>(
     world: &World,
     node: &Value,
     findings: &'a NodeFindings,
 ) -> Result<&'a Interface, Said> {
+    let legs = legs(world, node, findings)?;
+    let unknown =
+        || (Outcome::Uncertain, "which interface is the fabric's is not known".to_owned());
+    legs.first().copied().ok_or_else(unknown)
+}
+
+/// The interfaces of the fabric: those that the Vrouter names, several with L3MH, else that of the node's address. On a
+/// node that a vrouter runs on the first is vhost0, and the named ones follow as far as DPDK has left them.
+pub(super) fn legs<'a>(
+    world: &World,
+    node: &Value,
+    findings: &'a NodeFindings,
+) -> Result<Vec<&'a Interface>, Said> {
     let uncertain = |text: String| (Outcome::Uncertain, text);
     let interfaces = match &findings.interfaces {
         Seen::Is(interfaces) => &interfaces.shown,
@@ -232,32 +271,35 @@ pub(super) fn fabric<'a>(
     };
     let find = |name: &str| interfaces.iter().find(|one| one.name == name);
     let by_address = by_address(findings);
-    if let (Ok(VHOST), Some(vhost)) = (&by_address, find(VHOST)) {
-        return Ok(vhost);
-    }
     let services = world.services();
     let mut vrouters = services.iter().filter(|one| one.facts.kind == VROUTER);
     let vrouter = vrouters.find(|one| roles::is_selected(one, node));
-    // Several, separated by commas, have one MTU: the first stands for all.
-    let named = vrouter.map(|one| text(one.spec, "/serviceConfiguration/physicalInterface"));
-    let named = named.into_iter().flat_map(|named| named.split(','));
-    let mut first = None;
-    for named in named.map(str::trim).filter(|named| !named.is_empty()) {
-        let found = find(named).ok_or_else(|| {
-            (
-                Outcome::Fail,
-                format!("the Vrouter names {named}, and the node has no such interface"),
-            )
-        })?;
-        first.get_or_insert(found);
+    let of = |field: &str| {
+        vrouter.map_or("", |one| text(one.spec, &format!("/serviceConfiguration/{field}")))
+    };
+    let named = of("physicalInterface").split(',').map(str::trim).filter(|name| !name.is_empty());
+    if let (Ok(VHOST), Some(vhost)) = (&by_address, find(VHOST)) {
+        return Ok([vhost].into_iter().chain(named.filter_map(find)).collect());
     }
-    if let Some(first) = first {
-        return Ok(first);
+    let is_there = |named: &str| {
+        find(named).ok_or_else(|| {
+            let text = format!("the Vrouter names {named}, and the node has no such interface");
+            (Outcome::Fail, text)
+        })
+    };
+    let named = named.map(is_there).collect::<Result<Vec<_>, _>>()?;
+    if !named.is_empty() {
+        return Ok(named);
+    }
+    if !of("l3mhCidr").is_empty() {
+        let text = "which interfaces L3MH takes is not known: physicalInterface names none, and routes on the node decide";
+        return Err(uncertain(text.to_owned()));
     }
     let name = by_address.map_err(uncertain)?;
-    find(name).ok_or_else(|| {
+    let found = find(name).ok_or_else(|| {
         uncertain(format!("the address of the node is on {name}, which is not shown"))
-    })
+    })?;
+    Ok(vec![found])
 }
 
 /// The interface by which the network of the node's own address is reached: the most specific.

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use opensdn_config_api::encapsulation::{Encapsulation, Priorities};
 use opensdn_crds::virtual_functions::number_of_virtual_functions;
 use opensdn_crds::vrouter_profile::merged;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::roles;
@@ -44,6 +46,19 @@ pub(crate) fn encapsulations(world: &World, node: &Value) -> Option<BTreeSet<Str
         all.extend(list(stated, "").filter_map(Value::as_str).map(str::to_owned));
     }
     (!all.is_empty()).then_some(all)
+}
+
+/// The order of encapsulations of a Manager's network: all groups that name one name the same. Nothing where none does,
+/// or where it is not known.
+pub(super) fn priorities(groups: &[Group<'_>], manager: &Value) -> Option<Vec<Encapsulation>> {
+    let own = groups.iter().filter(|one| std::ptr::eq(one.service.manager, manager));
+    let settings: Vec<&Settings> =
+        own.map(|one| one.settings.as_ref().ok()).collect::<Option<_>>()?;
+    let mut stated = settings.iter().filter_map(|one| one.of("/encapsulationPriorities"));
+    let first = stated.next()?;
+    // The operator writes nothing where they differ.
+    let order = stated.all(|other| other == first).then(|| Priorities::deserialize(first).ok());
+    order.flatten().map(Vec::from)
 }
 
 /// The groups of all Managers.

@@ -7,7 +7,7 @@ use super::Mode::{Api, ApiAndProbe, Client, Probe};
 use super::Severity::{Fatal, Info, Warning};
 use super::{Check, check};
 use crate::checks::{
-    cluster_api, cni, images, network, nodes, owners, ports, probed_control, probed_data_path,
+    cluster_api, cni, images, mtu, network, nodes, owners, ports, probed_control, probed_data_path,
     probed_devices, probed_dpdk, probed_functions, probed_matrix, probed_members, probed_node,
     probed_ports, probed_storage, quotas, registry, rights, roles, shared_nodes, subnets,
     surroundings,
@@ -221,7 +221,7 @@ pub(super) const CHECKS: [Check; 42] = [
         "D303",
         (DataPlane, Probe, Fatal),
         "the interface of the fabric is there, up, and has an address",
-        "vhost0 takes the address of this interface over.",
+        "vhost0 takes the address of this interface over; with L3MH there are several, and each is looked at.",
         "ip address",
         Some(probed_data_path::interface),
     ),
@@ -229,10 +229,11 @@ pub(super) const CHECKS: [Check; 42] = [
         "D304",
         (DataPlane, ApiAndProbe, Fatal),
         "the MTUs fit together",
-        "A packet of a pod grows by the encapsulation: VXLAN 50 bytes, MPLS over UDP 46, MPLS over GRE 42. What does not fit \
-         is dropped where fragments are not allowed.",
+        "A packet of a pod grows by the encapsulation: VXLAN 50 bytes, MPLS over UDP 46, MPLS over GRE 42, with the frame of \
+         Ethernet that is in it. What does not fit is dropped where fragments are not allowed. Counted are those that \
+         encapsulationPriorities names; where none is named, the check says for which it is too much.",
         "kubectl get vrouters -A -o custom-columns=NAME:.metadata.name,MTU:.spec.serviceConfiguration.cniMTU",
-        Some(network::mtu),
+        Some(mtu::mtu),
     ),
     check(
         "D305",

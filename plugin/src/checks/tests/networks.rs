@@ -127,6 +127,11 @@ fn the_data_plane_as_it_is_configured() {
         })
     };
     says(&with(json!({"cniMTU": 1450})), "D304", Outcome::Uncertain, "pods have 1450");
+    says(&with(json!({"cniMTU": 0})), "D304", Outcome::Uncertain, "pods have the default");
+    let all = "at least 1492 with MPLSoGRE, 1500 with VXLAN (needs --probe)";
+    says(&with(json!({"cniMTU": 1450})), "D304", Outcome::Uncertain, all);
+    let named = json!({"cniMTU": 1450, "encapsulationPriorities": ["MPLSoUDP", "MPLSoGRE"]});
+    says(&with(named), "D304", Outcome::Uncertain, "at least 1496 (needs --probe)");
     says(&with(json!({"cniMTU": 100})), "D304", Outcome::Fail, "Vrouter vrouter1 has 100");
     let two = with_manager(|manager| {
         let item = |name: &str, mtu: i64| json!({"metadata": {"name": name}, "spec": {"serviceConfiguration": {"cniMTU": mtu}}});

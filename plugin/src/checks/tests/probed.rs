@@ -119,7 +119,7 @@ pub(super) fn probed(change: impl FnOnce(&mut NodeFindings)) -> World {
     world
 }
 
-fn answer<'a>(world: &'a mut World, node: &str) -> &'a mut Answer {
+pub(super) fn answer<'a>(world: &'a mut World, node: &str) -> &'a mut Answer {
     world.probed.as_mut().unwrap().get_mut(node).unwrap().as_mut().unwrap()
 }
 
@@ -330,24 +330,102 @@ fn interfaces_and_other_data_paths() {
     says(&probed(|findings| findings.interfaces = unknown()), "D302", Outcome::Uncertain, "hidden");
 }
 
+/// All nodes have two interfaces of the fabric, of which the second is this.
+fn l3mh(second: Interface) -> World {
+    let mut world = probed(|_| {});
+    for node in ["m1", "m2", "m3"] {
+        let shown = vec![interface("eth0", 1500), second.clone()];
+        answer(&mut world, node).findings.interfaces =
+            Seen::Is(Interfaces { shown, ..Interfaces::default() });
+    }
+    let settings = json!({"physicalInterface": "eth0,eth1", "l3mhCidr": "10.9.0.0/24"});
+    known(&mut world.managers)[0]["spec"]["services"]["vrouters"][0]["spec"]["serviceConfiguration"] =
+        settings;
+    world
+}
+
 #[test]
-fn sizes_of_packets_and_pages() {
-    let of = |world: &mut World, field: &str, value: Value| {
-        known(&mut world.managers)[0]["spec"]["services"]["vrouters"][0]["spec"]["serviceConfiguration"]
-            [field] = value;
-    };
-    says(&probed(|_| {}), "D304", Outcome::Ok, "cniMTU 1450 fits");
+fn each_interface_of_l3mh_is_looked_at() {
+    says(&l3mh(interface("eth1", 1500)), "D303", Outcome::Ok, "3/3 nodes");
+    let down = Interface { state: is("down"), ..interface("eth1", 1500) };
+    says(&l3mh(down), "D303", Outcome::Fail, "eth1 is down");
+    let bare = Interface { networks: Some(vec![]), ..interface("eth1", 1500) };
+    says(&l3mh(bare), "D303", Outcome::Fail, "eth1 has no address of IPv4");
+    let older = Interface { networks: None, ..interface("eth1", 1500) };
+    says(&l3mh(older), "D303", Outcome::Uncertain, "--probe-image");
+    says(&l3mh(interface("eth1", 1500)), "D304", Outcome::Ok, "3/3 nodes");
+    says(
+        &l3mh(interface("eth1", 9000)),
+        "D304",
+        Outcome::Fail,
+        "eth0 has 1500, eth1 has 9000: the agent does not",
+    );
+    let hidden = Interface { mtu: unknown(), ..interface("eth1", 1500) };
+    says(&l3mh(hidden), "D304", Outcome::Uncertain, "the MTU of eth1 is not known");
+    let mut running = l3mh(interface("eth1", 1500));
+    let findings = &mut answer(&mut running, "m2").findings;
+    let shown = vec![interface("eth0", 9000), interface("eth1", 9000), interface("vhost0", 1500)];
+    findings.interfaces = Seen::Is(Interfaces { shown, ..Interfaces::default() });
+    findings.routes = Seen::Is(vec![route("192.168.0.0/24", "vhost0", None)]);
+    says(&running, "D304", Outcome::Warn, "m2: eth0 has 9000, eth1 has 9000, others have 1500");
+    says(&running, "D303", Outcome::Ok, "3/3 nodes");
+    let mut unnamed = l3mh(interface("eth1", 1500));
+    known(&mut unnamed.managers)[0]["spec"]["services"]["vrouters"][0]["spec"]["serviceConfiguration"] =
+        json!({"l3mhCidr": "10.9.0.0/24"});
+    says(&unnamed, "D304", Outcome::Uncertain, "physicalInterface names none");
+}
+
+fn set(world: &mut World, field: &str, value: Value) {
+    known(&mut world.managers)[0]["spec"]["services"]["vrouters"][0]["spec"]["serviceConfiguration"]
+        [field] = value;
+}
+
+#[test]
+fn an_mtu_is_measured_by_the_encapsulations_that_may_be_used() {
     let mut large = probed(|_| {});
-    of(&mut large, "cniMTU", json!(1500));
+    set(&mut large, "cniMTU", json!(1500));
     says(&large, "D304", Outcome::Fail, "eth0 has 1500, and pods have 1500");
     assert!(verdict(&large, "D304").fix.unwrap().contains("1450"));
-    of(&mut large, "cniMTU", json!(1450));
+    set(&mut large, "cniMTU", json!(1450));
     says(&large, "D304", Outcome::Ok, "3/3 nodes");
+    set(&mut large, "cniMTU", json!(1454));
+    says(
+        &large,
+        "D304",
+        Outcome::Uncertain,
+        "with VXLAN (50 around it) it does not fit; which one",
+    );
+    set(&mut large, "encapsulationPriorities", json!(["MPLSoUDP", "MPLSoGRE"]));
+    says(&large, "D304", Outcome::Ok, "3/3 nodes");
+    set(&mut large, "encapsulationPriorities", json!(["MPLSoUDP", "VXLAN"]));
+    says(&large, "D304", Outcome::Uncertain, "only for peers that know none");
+    set(&mut large, "encapsulationPriorities", json!(["VXLAN", "MPLSoUDP"]));
+    says(&large, "D304", Outcome::Fail, "with VXLAN (50 around it) it does not fit");
+    set(&mut large, "encapsulationPriorities", json!(["MPLSoGRE"]));
+    set(&mut large, "cniMTU", json!(1459));
+    says(&large, "D304", Outcome::Fail, "with MPLSoGRE (42 around it) it does not fit");
+    let fix = verdict(&large, "D304").fix.unwrap();
+    let change = r#"[{"op":"add","path":"/spec/services/vrouters/0/spec/serviceConfiguration/cniMTU","value":1458}]"#;
+    let expected =
+        format!("kubectl patch managers.tf.tungsten.io cluster1 -n tf --type=json -p '{change}'");
+    assert_eq!(fix, expected);
+    // A node of others may have what it wants.
+    let mut elsewhere = large;
+    known(&mut elsewhere.managers)[0]["spec"]["services"]["vrouters"][0]["spec"]["commonConfiguration"] =
+        json!({"nodeSelector": {"kubernetes.io/hostname": "m1"}});
+    let found = verdict(&elsewhere, "D304").nodes.into_iter().map(|one| one.result);
+    assert_eq!(found.collect::<Vec<_>>(), [Outcome::Fail, Outcome::Ok, Outcome::Ok]);
+}
+
+#[test]
+fn sizes_of_packets_and_pages() {
+    says(&probed(|_| {}), "D304", Outcome::Ok, "cniMTU 1450 fits");
     let other = probed(|findings| {
         let shown = vec![interface("eth0", 9000)];
         findings.interfaces = Seen::Is(Interfaces { shown, ..Interfaces::default() });
     });
     says(&other, "D304", Outcome::Warn, "m2: eth0 has 9000, others have 1500");
+    assert_eq!(verdict(&other, "D304").fix.as_deref(), Some("ip link set dev eth0 mtu 1500"));
     says(&probed(|findings| findings.interfaces = unknown()), "D304", Outcome::Uncertain, "hidden");
 
     says(&probed(|_| {}), "D306", Outcome::Ok, "the kernel has what vrouters ask for");
@@ -355,7 +433,7 @@ fn sizes_of_packets_and_pages() {
     says(&few, "D306", Outcome::Fail, "m2: its kernel has 0 huge pages of 2 MiB, and 128");
     says(&probed(|findings| findings.huge_pages = unknown()), "D306", Outcome::Uncertain, "hidden");
     let mut none = few;
-    of(&mut none, "hugePages2M", json!(0));
+    set(&mut none, "hugePages2M", json!(0));
     assert_eq!(verdict(&none, "D306").outcome, Outcome::Skipped);
 }
 
