@@ -5,11 +5,10 @@ use opensdn_config_api::encapsulation::Encapsulation;
 use opensdn_node_probe::{NodeFindings, Seen};
 use serde_json::{Value, json};
 
-use super::network::no_vrouter;
 use super::probed::{Said, each, worst};
 use super::probed_data_path::{VHOST, is_without_vrouter, legs};
 use super::report::{Outcome, Verdict};
-use super::vrouter_settings::{Group, groups, priorities};
+use super::vrouter_settings::{Group, groups, no_vrouter, priorities};
 use super::world::{Service, World};
 use super::{few, roles};
 use crate::snapshot::{name, namespace, number};

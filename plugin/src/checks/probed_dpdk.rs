@@ -1,5 +1,5 @@
 //! Whether the devices of the fabric can be given to DPDK on nodes that were looked at: the driver, and what it takes.
-//! Deliberately not here: huge pages (`network`), and which cores are free.
+//! Deliberately not here: huge pages (`huge_pages`), and which cores are free.
 
 use opensdn_node_probe::{
     Device, Devices, Function, Given, Group, Hardware, Kernel, ModuleState, NodeFindings, Seen,
@@ -11,9 +11,9 @@ use super::probed::{Said, each, worst};
 use super::probed_data_path::VHOST;
 use super::probed_devices::{below_fabric, devices, uncertain};
 use super::report::{Outcome, Verdict};
-use super::vrouter_settings::{Group as Vrouters, groups};
+use super::vrouter_settings::{Group as Vrouters, groups, no_vrouter};
 use super::world::World;
-use super::{few, network, roles};
+use super::{few, roles};
 
 const VFIO: &str = "vfio-pci";
 const UIO: &str = "uio_pci_generic";
@@ -48,7 +48,7 @@ pub(crate) fn modules(world: &World) -> Vec<String> {
 }
 
 pub(super) fn can_be_given(world: &World) -> Verdict {
-    if let Some(verdict) = network::no_vrouter(world) {
+    if let Some(verdict) = no_vrouter(world) {
         return verdict;
     }
     let groups = groups(world);

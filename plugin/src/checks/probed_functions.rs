@@ -7,13 +7,13 @@ use serde_json::Value;
 use super::probed::{Said, each, worst};
 use super::probed_devices::{devices, find, uncertain};
 use super::report::{Outcome, Verdict};
-use super::vrouter_settings::{Group, Settings, WantedFunctions, groups};
+use super::roles;
+use super::vrouter_settings::{Group, Settings, WantedFunctions, groups, no_vrouter};
 use super::world::World;
-use super::{network, roles};
-use crate::snapshot::{label, name};
+use crate::snapshot::name;
 
 pub(super) fn are_there(world: &World) -> Verdict {
-    if let Some(verdict) = network::no_vrouter(world) {
+    if let Some(verdict) = no_vrouter(world) {
         return verdict;
     }
     let groups = groups(world);
@@ -110,13 +110,12 @@ fn functions(findings: &NodeFindings, interface: &str) -> Result<Option<VirtualF
 /// An agent that runs would have made them.
 fn not_made_yet(world: &World, node: &Value, wanted: &WantedFunctions) -> Option<Said> {
     let WantedFunctions { interface, count } = wanted;
-    let Some(ours) = world.ours_on(name(node)) else {
+    let Some(runs) = world.has_vrouter(name(node)) else {
         let text = format!(
             "{interface} has no virtual functions yet; whether an agent runs: pods may not be read"
         );
         return Some(uncertain(text));
     };
-    let runs = ours.iter().any(|pod| label(pod, "tf_manager") == Some("vrouter"));
     let text = || {
         format!(
             "{interface} has none of the {count} virtual functions, though an agent is there, which makes them when it \

@@ -16,6 +16,7 @@ pub(crate) use self::probed::findings;
 
 mod cluster_api;
 mod devices;
+mod huge_pages;
 mod matrix;
 mod members;
 mod nested;

@@ -1,5 +1,6 @@
 //! What a group of vrouters is given, as the operator renders it: its own fields over those of its VrouterProfiles, and
-//! variables of the environment over both. Only what checks of nodes need of it: DPDK, virtual functions, encapsulations.
+//! variables of the environment over both. Only what checks of nodes need of it: DPDK, huge pages, virtual
+//! functions, encapsulations.
 
 use std::collections::BTreeSet;
 
@@ -9,6 +10,7 @@ use opensdn_crds::vrouter_profile::merged;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::report::Verdict;
 use super::roles;
 use super::world::{Service, World};
 use crate::snapshot::{Read, list, name, namespace, text};
@@ -35,6 +37,28 @@ pub(super) struct Settings {
 pub(super) struct WantedFunctions {
     pub(super) interface: String,
     pub(super) count: u32,
+}
+
+/// Huge pages that are asked for, by their sizes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct WantedPages {
+    pub(super) of_2_mib: u64,
+    pub(super) of_1_gib: u64,
+}
+
+impl WantedPages {
+    pub(super) fn is_any(self) -> bool {
+        self.of_2_mib > 0 || self.of_1_gib > 0
+    }
+}
+
+/// What is said where there is no vrouter to look for, or that is not known.
+pub(super) fn no_vrouter(world: &World) -> Option<Verdict> {
+    if let Some(why) = world.managers.why_unknown() {
+        return Some(Verdict::uncertain(format!("Managers may not be read: {why}")));
+    }
+    let is_there = world.services().iter().any(|service| service.facts.kind == "Vrouter");
+    (!is_there).then(|| Verdict::skipped("no Manager here has vrouters"))
 }
 
 /// The encapsulations that vrouters on the node are told to use; nothing where it is left to the network, or not known.
@@ -122,8 +146,18 @@ impl Settings {
         said.next().unwrap_or_default()
     }
 
-    fn variable(&self, name: &str) -> Option<&str> {
+    pub(super) fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name).and_then(Value::as_str)
+    }
+
+    /// Its own numbers, else those of `dpdk`.
+    pub(super) fn huge_pages(&self) -> WantedPages {
+        let is_own = ["/hugePages2M", "/hugePages1G"].iter().any(|own| self.of(own).is_some());
+        let of = |field: &str| {
+            let at = if is_own { format!("/{field}") } else { format!("/dpdk/{field}") };
+            self.of(&at).and_then(Value::as_u64).unwrap_or_default()
+        };
+        WantedPages { of_2_mib: of("hugePages2M"), of_1_gib: of("hugePages1G") }
     }
 
     /// The driver that has the interface; nothing where the data plane is the kernel's. An empty one is said to be none.

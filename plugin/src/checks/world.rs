@@ -163,6 +163,13 @@ impl World {
         Some(on.collect())
     }
 
+    /// Whether a pod of vrouters is on a node; nothing where pods may not be read.
+    pub(super) fn has_vrouter(&self, node: &str) -> Option<bool> {
+        let is_of_vrouter =
+            |pod: &&Value| crate::snapshot::label(pod, "tf_manager") == Some("vrouter");
+        Some(self.ours_on(node)?.iter().any(is_of_vrouter))
+    }
+
     /// Whether the pod is one of a component.
     pub(super) fn is_ours(&self, pod: &Value) -> bool {
         crate::snapshot::label(pod, "tf_manager").is_some()

@@ -7,10 +7,10 @@ use super::Mode::{Api, ApiAndProbe, Client, Probe};
 use super::Severity::{Fatal, Info, Warning};
 use super::{Check, check};
 use crate::checks::{
-    cluster_api, cni, images, mtu, network, nodes, owners, ports, probed_control, probed_data_path,
-    probed_devices, probed_dpdk, probed_functions, probed_matrix, probed_members, probed_node,
-    probed_ports, probed_storage, quotas, registry, rights, roles, shared_nodes, subnets,
-    surroundings,
+    cluster_api, cni, huge_pages, images, mtu, nodes, owners, ports, probed_control,
+    probed_data_path, probed_devices, probed_dpdk, probed_functions, probed_matrix, probed_members,
+    probed_node, probed_ports, probed_storage, quotas, registry, rights, roles, shared_nodes,
+    subnets, surroundings,
 };
 
 /// In the order in which they are reported.
@@ -250,9 +250,10 @@ pub(super) const CHECKS: [Check; 42] = [
         (DataPlane, ApiAndProbe, Fatal),
         "nodes have the huge pages that vrouters ask for",
         "A pod that asks for huge pages is not scheduled where the kubelet has none. The kubelet counts them when it starts: \
-         pages that are allocated later are seen after its restart.",
+         pages that are allocated later are seen after its restart. On the node they have to be free while no vrouter runs, \
+         and mounted: upstream's agent ends where they are not. DPDK takes as much of each NUMA node.",
         "kubectl get nodes -o custom-columns='NAME:.metadata.name,2Mi:.status.allocatable.hugepages-2Mi,1Gi:.status.allocatable.hugepages-1Gi'",
-        Some(network::huge_pages),
+        Some(huge_pages::huge_pages),
     ),
     check(
         "D307",

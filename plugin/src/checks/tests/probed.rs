@@ -2,9 +2,9 @@
 //! known; a healthy installation, and a cluster in which nothing is installed.
 
 use opensdn_node_probe::{
-    Cni, CniFile, Directory, DirectoryState, Firewall, Holder, HugePages, Interface, Interfaces,
-    Kernel, ModuleFile, NodeFindings, PortFinding, Route, Seen, Space, Sysctl, Transport,
-    WantedPort,
+    Cni, CniFile, Directory, DirectoryState, Firewall, Holder, HugePageMount, HugePages, Interface,
+    Interfaces, Kernel, ModuleFile, NodeFindings, PortFinding, Route, Seen, Space, Sysctl,
+    Transport, WantedPort,
 };
 use serde_json::{Value, json};
 
@@ -52,6 +52,10 @@ fn route(destination: &str, interface: &str, gateway: Option<&str>) -> Route {
     Route { destination: destination.to_owned(), interface: interface.to_owned(), gateway }
 }
 
+pub(super) fn mount(path: &str, mebibytes: u64) -> HugePageMount {
+    HugePageMount { path: path.to_owned(), mebibytes_of_page: Some(mebibytes) }
+}
+
 fn space(gib: u64) -> Space {
     Space { free: gib << 30, read_only: Seen::Is(false) }
 }
@@ -92,6 +96,8 @@ pub(crate) fn findings(address: &str) -> NodeFindings {
         huge_pages: Seen::Is(HugePages {
             of_2_mib: 256,
             free_of_2_mib: 256,
+            mounts: Seen::Is(vec![mount("/dev/hugepages", 2)]),
+            numa_nodes: Seen::Is(vec![]),
             ..HugePages::default()
         }),
         sysctls: vec![Sysctl {
