@@ -8,9 +8,11 @@ use serde_json::Value;
 use super::cni;
 use super::nodes::KERNELS;
 use super::probed::{Said, each, unseen, worst};
+use super::probed_dpdk::undriven;
 use super::report::{Outcome, Verdict};
 use super::roles;
 use super::subnets::Network;
+use super::vrouter_settings::{Group, groups};
 use super::world::{World, runs_on};
 use crate::snapshot::{name, text};
 
@@ -178,13 +180,15 @@ fn others_on(
 }
 
 pub(super) fn interface(world: &World) -> Verdict {
+    let groups = groups(world);
     each(world, "the interface of the fabric is up and has an address", |node, findings| {
-        is_without_vrouter(world, node).unwrap_or_else(|| interface_on(world, node, findings))
+        is_without_vrouter(world, node)
+            .unwrap_or_else(|| interface_on((world, &groups), node, findings))
     })
 }
 
-fn interface_on(world: &World, node: &Value, findings: &NodeFindings) -> Said {
-    let legs = match legs(world, node, findings) {
+fn interface_on(of_cluster: (&World, &[Group<'_>]), node: &Value, findings: &NodeFindings) -> Said {
+    let legs = match legs(of_cluster.0, node, findings) {
         Ok(legs) => legs,
         Err(said) => return said,
     };
@@ -197,6 +201,7 @@ fn interface_on(world: &World, node: &Value, findings: &NodeFindings) -> Said {
         }
         said
     });
+    let bad = bad.chain(undriven(of_cluster, node, findings));
     let names: Vec<&str> = legs.iter().map(|one| one.name.as_str()).collect();
     let are = if names.len() == 1 { "is" } else { "are" };
     worst(bad.collect(), format!("{} {are} up", names.join(", ")))

@@ -25,6 +25,26 @@ const HARMLESS: [&str; 3] = [VFIO, "pcieport", "pci-stub"];
 /// Groups whose addresses the kernel does not translate.
 const PASSED_THROUGH: &str = "identity";
 
+/// Drivers of the kernel for whose devices upstream's DPDK is built with one (`rte_pmd_*` in `SConscript` of tf-vrouter).
+const DRIVEN: [&str; 14] = [
+    "bnxt_en",
+    "e1000",
+    "e1000e",
+    "enic",
+    "i40e",
+    "i40evf",
+    "ice",
+    "igb",
+    "igbvf",
+    "ixgbe",
+    "ixgbevf",
+    OF_MELLANOX,
+    "nfp",
+    "virtio_net",
+];
+/// Of virtual functions both of i40e and of ice.
+const OF_EITHER: &str = "iavf";
+
 /// The modules that the drivers need of which images of upstream know how they are loaded.
 fn modules_of(driver: &str) -> &'static [&'static str] {
     match driver {
@@ -70,6 +90,54 @@ pub(super) fn can_be_given(world: &World) -> Verdict {
         });
         worst(said.collect(), "as it is asked for")
     })
+}
+
+/// What DPDK has no driver for, where the data plane on the node is to be DPDK.
+pub(super) fn undriven(
+    (world, groups): (&World, &[Vrouters<'_>]),
+    node: &Value,
+    findings: &NodeFindings,
+) -> Vec<Said> {
+    let mut of_node = groups.iter().filter(|one| roles::is_selected(&one.service, node));
+    let driver = match of_node.next().map(|one| (one, &one.settings)) {
+        None => return Vec::new(),
+        Some((one, Err(why))) => {
+            let of = one.service.name;
+            return vec![uncertain(format!("whether Vrouter {of} asks for DPDK: {why}"))];
+        }
+        Some((_, Ok(settings))) => match settings.dpdk_driver() {
+            Some(driver) => driver,
+            None => return Vec::new(),
+        },
+    };
+    let shown = match devices(findings) {
+        Ok(shown) => shown,
+        Err(said) => return vec![said],
+    };
+    if is_given_already(findings, shown, driver).is_some() {
+        return Vec::new();
+    }
+    let all = match below_fabric((world, groups), node, findings) {
+        Ok(all) => all,
+        Err(said) => return vec![said],
+    };
+    let said = all.into_iter().filter_map(|(device, hardware)| {
+        let name = &device.interface;
+        match &hardware.driver {
+            Seen::Is(driver) if DRIVEN.contains(&driver.as_str()) => None,
+            Seen::Is(driver) if driver == OF_EITHER => Some(uncertain(format!(
+                "{name} is of {OF_EITHER}: upstream's DPDK has a driver for virtual functions of i40e, and none for those of ice"
+            ))),
+            Seen::Is(driver) => Some((
+                Outcome::Warn,
+                format!("{name} is of {driver}, and upstream's DPDK is built without a driver for its devices"),
+            )),
+            Seen::Unknown(why) => {
+                Some(uncertain(format!("the driver of {name} is not known: {why}")))
+            }
+        }
+    });
+    said.collect()
 }
 
 fn on_node(

@@ -4,12 +4,13 @@
 use opensdn_node_probe::{NodeFindings, Seen, VirtualFunctions};
 use serde_json::Value;
 
+use super::cluster_api::allocatable;
 use super::probed::{Said, each, worst};
 use super::probed_devices::{devices, find, uncertain};
 use super::report::{Outcome, Verdict};
-use super::roles;
 use super::vrouter_settings::{Group, Settings, WantedFunctions, groups, no_vrouter};
 use super::world::World;
+use super::{few, roles};
 use crate::snapshot::name;
 
 pub(super) fn are_there(world: &World) -> Verdict {
@@ -41,7 +42,13 @@ fn on_node(world: &World, node: &Value, findings: &NodeFindings, group: &Group<'
     };
     match settings.functions() {
         Ok(wanted) => {
-            wanted.iter().filter_map(|one| of_interface(world, node, findings, one)).collect()
+            let mut said: Vec<Said> =
+                wanted.iter().filter_map(|one| of_interface(world, node, findings, one)).collect();
+            let is_there = |one: &WantedFunctions| is_made(findings, &one.interface);
+            if said.is_empty() && wanted.iter().any(is_there) {
+                said.extend(not_offered(node));
+            }
+            said
         }
         Err(why) => vec![(Outcome::Fail, format!("Vrouter {of}: {why}"))],
     }
@@ -105,6 +112,48 @@ fn functions(findings: &NodeFindings, interface: &str) -> Result<Option<VirtualF
         },
         Seen::Unknown(why) => Err(unknown(why)),
     }
+}
+
+fn is_made(findings: &NodeFindings, interface: &str) -> bool {
+    functions(findings, interface).is_ok_and(|found| found.is_some_and(|found| found.now > 0))
+}
+
+/// Pods are given functions as a resource of a device plugin, under a name that its configuration chooses.
+fn not_offered(node: &Value) -> Option<Said> {
+    let Some(all) = node.pointer("/status/allocatable").and_then(Value::as_object) else {
+        return Some(uncertain("what the node can give to pods is not known"));
+    };
+    let offered: Vec<String> = all.keys().filter(|name| name.contains('/')).cloned().collect();
+    let named: Vec<String> = offered.iter().filter(|name| is_of_functions(name)).cloned().collect();
+    let has_any = |name: &String| allocatable(node, name).is_some_and(|count| count > 0.0);
+    if named.iter().any(has_any) {
+        return None;
+    }
+    if !named.is_empty() {
+        return Some((
+            Outcome::Warn,
+            format!(
+                "the node can give 0 of {}: its device plugin has none of the functions",
+                few(&named)
+            ),
+        ));
+    }
+    Some(uncertain(match offered.is_empty() {
+        true => {
+            "no device plugin offers functions here, so that pods cannot ask for one as a resource"
+                .to_owned()
+        }
+        false => format!(
+            "whether a device plugin offers functions here: none of its resources says so ({})",
+            few(&offered)
+        ),
+    }))
+}
+
+/// By its name, as the plugin's own examples have it: `intel.com/intel_sriov_netdevice`.
+fn is_of_functions(resource: &str) -> bool {
+    let name = resource.to_ascii_lowercase();
+    ["sriov", "sr-iov", "sr_iov"].iter().any(|word| name.contains(word))
 }
 
 /// An agent that runs would have made them.

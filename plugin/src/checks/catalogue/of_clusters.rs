@@ -221,7 +221,8 @@ pub(super) const CHECKS: [Check; 42] = [
         "D303",
         (DataPlane, Probe, Fatal),
         "the interface of the fabric is there, up, and has an address",
-        "vhost0 takes the address of this interface over; with L3MH there are several, and each is looked at.",
+        "vhost0 takes the address of this interface over; with L3MH there are several, and each is looked at. For DPDK, \
+         upstream's is built with drivers for some devices only.",
         "ip address",
         Some(probed_data_path::interface),
     ),
@@ -272,7 +273,8 @@ pub(super) const CHECKS: [Check; 42] = [
         "interfaces have the virtual functions that are asked for",
         "The agent writes their number when it starts, and continues where there is no such interface, or where the kernel \
          refuses it: more than the device can have, or another number while there are some. With another count of numbers \
-         than of interfaces it ends.",
+         than of interfaces it ends. Pods ask for functions as a resource of a device plugin, which the node then shows as \
+         allocatable.",
         "cat /sys/class/net/INTERFACE/device/sriov_totalvfs /sys/class/net/INTERFACE/device/sriov_numvfs",
         Some(probed_functions::are_there),
     ),

@@ -12,6 +12,7 @@ use super::probed::{interface, is, probed, unknown};
 use super::{forbidden, known, says};
 use crate::snapshot::Read;
 
+const D303: &str = "D303";
 const D305: &str = "D305";
 const D307: &str = "D307";
 const D308: &str = "D308";
@@ -348,6 +349,9 @@ fn where_dpdk_is_not_asked_for_or_that_is_not_known_nothing_is_claimed() {
 fn sriov(count: i64, change: impl FnOnce(&mut NodeFindings)) -> World {
     let mut world = probed(change);
     vrouter(&mut world)["sriov"] = json!({"physicalInterface": "eth0", "numberOfVfs": count});
+    for node in known(&mut world.nodes) {
+        node["status"]["allocatable"]["intel.com/intel_sriov_netdevice"] = json!("4");
+    }
     world
 }
 
@@ -414,4 +418,48 @@ fn an_agent_that_runs_would_have_made_virtual_functions() {
     says(&running, D308, Outcome::Warn, "m2: eth0 has none of the 4 virtual functions");
     running.pods = forbidden();
     says(&running, D308, Outcome::Uncertain, "pods may not be read");
+}
+
+#[test]
+fn a_device_plugin_offers_virtual_functions_that_are_there() {
+    let with = |made: u32, resources: Value| {
+        let mut world = sriov(4, of_card(8, made));
+        for node in known(&mut world.nodes) {
+            let all = node["status"]["allocatable"].as_object_mut().unwrap();
+            all.remove("intel.com/intel_sriov_netdevice");
+            all.extend(resources.as_object().unwrap().clone());
+        }
+        world
+    };
+    says(&with(4, json!({"openshift.io/mySriov": "2"})), D308, Outcome::Ok, "3/3 nodes");
+    says(
+        &with(4, json!({"intel.com/sriov_a": "0"})),
+        D308,
+        Outcome::Warn,
+        "m2: the node can give 0 of intel.com/sriov_a",
+    );
+    says(
+        &with(4, json!({})),
+        D308,
+        Outcome::Uncertain,
+        "m2: no device plugin offers functions here",
+    );
+    says(&with(4, json!({"nvidia.com/gpu": "2"})), D308, Outcome::Uncertain, "(nvidia.com/gpu)");
+    says(&with(0, json!({})), D308, Outcome::Ok, "3/3 nodes");
+}
+
+#[test]
+fn dpdk_has_a_driver_for_the_device_of_the_fabric() {
+    let of = |driver: &'static str| {
+        dpdk("vfio-pci", move |findings| hardware(findings).driver = is(driver))
+    };
+    says(&of("ixgbe"), D303, Outcome::Ok, "3/3 nodes");
+    says(&of("vmxnet3"), D303, Outcome::Warn, "m2: eth0 is of vmxnet3, and upstream's DPDK");
+    says(&of("iavf"), D303, Outcome::Uncertain, "none for those of ice");
+    let hidden = dpdk("vfio-pci", |findings| hardware(findings).driver = unknown());
+    says(&hidden, D303, Outcome::Uncertain, "the driver of eth0 is not known");
+    let older = dpdk("vfio-pci", |findings| findings.devices = None);
+    says(&older, D303, Outcome::Uncertain, "--probe-image");
+    let kernel = probed(|findings| hardware(findings).driver = is("vmxnet3"));
+    says(&kernel, D303, Outcome::Ok, "3/3 nodes");
 }
