@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::few;
 use super::probed::{Said, each};
 use super::report::{Outcome, Verdict};
-use super::world::World;
+use super::roles;
+use super::world::{Service, World};
 use crate::snapshot::{Read, label, list, name, text, title};
 
 /// Parts of images and of names of DaemonSets, and what they bring. Images by digest, as those of OpenShift, say nothing.
@@ -29,8 +30,9 @@ const KNOWN: [(&str, &str); 15] = [
     ("azure-cni", "the CNI of Azure"),
 ];
 const MULTUS: &str = "multus";
-/// Our configuration in the folder, and the plugin in it.
-const FILE: &str = "10-contrail.conf";
+/// Our configuration in the folder, as the init container of vrouters writes it (`operator/src/components/vrouter/node.rs`), and
+/// the plugin in it.
+const FILE: &str = "10-tf-cni.conf";
 const PLUGIN: &str = "contrail-k8s-cni";
 
 fn images(daemon_set: &Value) -> impl Iterator<Item = &str> {
@@ -64,58 +66,119 @@ pub(super) fn is_intended(world: &World) -> bool {
     is_nested(world) || multus(world).is_some()
 }
 
-pub(super) fn others(world: &World) -> Verdict {
-    if world.probed.is_some() {
-        return each(world, "no other network of pods is taken before OpenSDN's", |_, findings| {
-            match &findings.cni {
-                Seen::Is(cni) => winner(cni, is_intended(world)),
-                Seen::Unknown(why) => {
-                    (Outcome::Uncertain, format!("the files of networks are not known: {why}"))
-                }
+/// Whose network the pods of a node are to have.
+enum Meant {
+    /// That of OpenSDN.
+    OpenSdn,
+    /// Another one, or OpenSDN's behind a meta plugin.
+    Another,
+    /// Not that of OpenSDN as far as is known, and why.
+    Unsaid(Outcome, String),
+}
+
+impl Meant {
+    fn on(world: &World, node: &Value) -> Self {
+        if is_intended(world) {
+            return Self::Another;
+        }
+        let unread = [
+            ("Managers", world.managers.why_unknown()),
+            ("DaemonSets", world.daemon_sets.why_unknown()),
+        ];
+        for (what, why) in unread {
+            if let Some(why) = why {
+                let why =
+                    format!("whether it is by intent is not known: {what} may not be read: {why}");
+                return Self::Unsaid(Outcome::Uncertain, why);
             }
-        });
+        }
+        let services = world.services();
+        let unsaid = |why: &str| Self::Unsaid(Outcome::Warn, why.to_owned());
+        if services.is_empty() {
+            return unsaid("no Manager says where vrouters run");
+        }
+        let of_kind = |kind| services.iter().filter(move |one| one.facts.kind == kind);
+        let mut here = of_kind("Vrouter").filter(|one| roles::is_selected(one, node)).peekable();
+        if here.peek().is_none() {
+            return unsaid("no vrouter is to run here");
+        }
+        if here.all(has_no_pods) {
+            return Self::Another;
+        }
+        match of_kind("Kubemanager").next() {
+            Some(_) => Self::OpenSdn,
+            None => unsaid("no Manager has a kubemanager"),
+        }
     }
-    by_daemon_sets(world)
+
+    /// What is said where another configuration is taken than OpenSDN's.
+    fn not_ours(&self, what: String, harmless: String) -> Said {
+        match self {
+            Self::Another => (Outcome::Ok, harmless),
+            Self::OpenSdn => (Outcome::Fail, what),
+            Self::Unsaid(outcome, why) => (*outcome, format!("{what}; {why}")),
+        }
+    }
+}
+
+/// Vrouters that give a network to machines of another orchestrator.
+fn has_no_pods(vrouter: &Service<'_>) -> bool {
+    let orchestrator = text(vrouter.spec, "/serviceConfiguration/cloudOrchestrator");
+    ["openstack", "vcenter", "none"].contains(&orchestrator)
+}
+
+pub(super) fn others(world: &World) -> Verdict {
+    if world.probed.is_none() {
+        return by_daemon_sets(world);
+    }
+    each(world, "no other network of pods is taken before OpenSDN's", |node, findings| {
+        match &findings.cni {
+            Seen::Is(cni) => winner(cni, &Meant::on(world, node)),
+            Seen::Unknown(why) => {
+                (Outcome::Uncertain, format!("the files of networks are not known: {why}"))
+            }
+        }
+    })
 }
 
 /// Which configuration the container runtime takes, and whether that is as it is meant.
-fn winner(cni: &Cni, is_intended: bool) -> Said {
+fn winner(cni: &Cni, meant: &Meant) -> Said {
+    let folder = &cni.folder;
     if let Some(network) = &cni.default_network {
         let is_ours = cni.files.iter().any(|one| one.network == *network && is_of(&one.plugins));
-        return match (is_ours, is_intended) {
-            (true, _) => (Outcome::Ok, format!("CRI-O is set to {network}, which is ours")),
-            (false, true) => (Outcome::Ok, format!("CRI-O is set to {network}, by intent")),
-            (false, false) => (
-                Outcome::Fail,
-                format!(
-                    "CRI-O is set to {network} by cni_default_network, whatever files there are"
-                ),
-            ),
-        };
+        if is_ours {
+            return (Outcome::Ok, format!("CRI-O is set to {network}, which is ours"));
+        }
+        let what =
+            format!("CRI-O is set to {network} by cni_default_network, whatever files there are");
+        return meant.not_ours(what, format!("CRI-O is set to {network}, by intent"));
     }
     let Some(first) = cni.files.first() else {
-        return (Outcome::Ok, format!("{} has no network of pods yet", cni.folder));
+        return (Outcome::Ok, format!("{folder} has no network of pods yet"));
     };
     let file = &first.file;
     if let Some(error) = &first.error {
-        return (
-            Outcome::Fail,
-            format!("{file}, the first of {}, cannot be read: {error}", cni.folder),
-        );
+        let what = format!("{file}, the first of {folder}, cannot be read: {error}");
+        return match meant {
+            Meant::Another => (Outcome::Warn, what),
+            _ => meant.not_ours(what, String::new()),
+        };
     }
     if is_of(&first.plugins) {
         return (Outcome::Ok, format!("{file} is the first"));
     }
-    let what = first.plugins.first().map_or("none", String::as_str);
-    if is_intended {
-        return (Outcome::Ok, format!("{file} ({what}) is the first, by intent"));
+    let plugin = first.plugins.first().map_or("none", String::as_str);
+    if plugin.contains(MULTUS) {
+        return (Outcome::Ok, format!("{file} is the first, of the meta plugin {plugin}"));
     }
-    let is_there = cni.files.iter().any(|one| is_of(&one.plugins));
+    let ours = cni.files.iter().find(|one| is_of(&one.plugins));
     // Before an installation its name says whether it will be the first.
-    if !is_there && file.as_str() > FILE {
-        return (Outcome::Ok, format!("{file} ({what}) sorts after {FILE}"));
+    if ours.is_none() && file.as_str() > FILE {
+        return (Outcome::Ok, format!("{file} ({plugin}) sorts after {FILE}"));
     }
-    (Outcome::Fail, format!("{file} ({what}) sorts before {FILE}, and is taken"))
+    let ours = ours.map_or(FILE, |one| one.file.as_str());
+    let what = format!("{file} ({plugin}) sorts before {ours}, and is taken");
+    meant.not_ours(what, format!("{file} ({plugin}) is the first, by intent"))
 }
 
 fn is_of(plugins: &[String]) -> bool {

@@ -289,11 +289,14 @@ pub(super) const CHECKS: [Check; 42] = [
     ),
     check(
         "C401",
-        (Cni, ApiAndProbe, Warning),
+        (Cni, ApiAndProbe, Fatal),
         "OpenSDN is the network of pods, or another is so by intent",
         "The container runtime takes the first configuration of its folder: containerd by name, CRI-O the one that is set. \
-         Only files on nodes say which wins. Calico below and OpenSDN above, or OpenSDN behind Multus, is a way to run it.",
-        "ls /etc/cni/net.d",
+         Only files on nodes say which wins. Vrouters write 10-tf-cni.conf: 05-cilium.conflist, 10-calico.conflist and \
+         10-flannel.conflist sort before it. It fails on nodes on which vrouters of a cluster with a kubemanager run; where none \
+         runs, or no Manager says it, it warns. Another network below OpenSDN, as that of the nodes, or OpenSDN behind Multus, \
+         is a way to run it; so are vrouters whose cloudOrchestrator is openstack, vcenter or none.",
+        "kubectl debug node/NODE -it --image=busybox -- ls /host/etc/cni/net.d",
         Some(cni::others),
     ),
     check(

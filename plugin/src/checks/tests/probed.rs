@@ -457,34 +457,82 @@ fn files_of_networks_of_pods() {
             Cni { folder: "/etc/cni/net.d".to_owned(), files, default_network, named_by: None };
         probed(|findings| findings.cni = Seen::Is(cni))
     };
-    let (ours, calico) =
-        (file("10-contrail.conf", "contrail-k8s-cni"), file("10-calico.conflist", "calico"));
-    let flannel = file("10-flannel.conflist", "flannel");
+    // As vrouters write it, and as upstream's images for nested clusters do.
+    let ours = file("10-tf-cni.conf", "contrail-k8s-cni");
+    let upstream = file("10-contrail.conf", "contrail-k8s-cni");
+    let (calico, flannel) =
+        (file("10-calico.conflist", "calico"), file("10-flannel.conflist", "flannel"));
+    for first in [&calico, &flannel] {
+        let said = format!("{} ({}) sorts before 10-tf-cni.conf", first.file, first.network);
+        says(&with(vec![first.clone(), ours.clone()], None), "C401", Outcome::Fail, &said);
+        says(&with(vec![first.clone()], None), "C401", Outcome::Fail, &said);
+    }
     says(
-        &with(vec![calico.clone(), ours.clone()], None),
+        &with(vec![ours.clone(), file("20-weave.conflist", "weave")], None),
         "C401",
-        Outcome::Warn,
-        "10-calico.conflist (calico) sorts before",
+        Outcome::Ok,
+        "",
     );
-    says(&with(vec![calico.clone()], None), "C401", Outcome::Warn, "sorts before 10-contrail.conf");
-    says(&with(vec![ours.clone(), flannel.clone()], None), "C401", Outcome::Ok, "");
-    says(&with(vec![flannel], None), "C401", Outcome::Ok, "");
-    // By intent: behind Multus, with another as the network below.
-    let mut below = with(vec![calico.clone()], None);
-    known(&mut below.daemon_sets)
-        .push(json!({"metadata": {"name": "multus", "namespace": "kube-system"},
-        "spec": {"template": {"spec": {"containers": [{"image": "multus-cni:v4"}]}}}}));
-    says(&below, "C401", Outcome::Ok, "");
+    says(&with(vec![upstream.clone(), flannel.clone()], None), "C401", Outcome::Ok, "");
+    says(
+        &with(vec![calico.clone(), upstream], None),
+        "C401",
+        Outcome::Fail,
+        "before 10-contrail.conf",
+    );
+    says(&with(vec![file("20-weave.conflist", "weave")], None), "C401", Outcome::Ok, "");
     says(
         &with(vec![ours.clone()], Some("calico")),
         "C401",
-        Outcome::Warn,
+        Outcome::Fail,
         "CRI-O is set to calico",
     );
-    says(&with(vec![calico, ours], Some("contrail-k8s-cni")), "C401", Outcome::Ok, "");
+    says(&with(vec![calico.clone(), ours], Some("contrail-k8s-cni")), "C401", Outcome::Ok, "");
     let broken = CniFile { error: Some("EOF".to_owned()), ..file("00-x.conf", "") };
-    says(&with(vec![broken], None), "C401", Outcome::Warn, "cannot be read: EOF");
+    says(&with(vec![broken], None), "C401", Outcome::Fail, "cannot be read: EOF");
     says(&probed(|findings| findings.cni = unknown()), "C401", Outcome::Uncertain, "hidden");
+    where_another_network_is_first_by_intent_or_it_is_not_said(&with(vec![calico], None));
+    let multus = file("00-multus.conf", "multus");
+    says(&with(vec![multus, flannel], None), "C401", Outcome::Ok, "of the meta plugin multus");
+}
+
+fn where_another_network_is_first_by_intent_or_it_is_not_said(calico: &World) {
+    let but = |change: &dyn Fn(&mut World)| {
+        let mut world = calico.clone();
+        change(&mut world);
+        world
+    };
+    let manager =
+        |change: &dyn Fn(&mut Value)| but(&|world| change(&mut known(&mut world.managers)[0]));
+    // By intent: behind Multus, with another as the network below.
+    let multus = but(&|world| {
+        known(&mut world.daemon_sets)
+            .push(json!({"metadata": {"name": "multus", "namespace": "kube-system"},
+        "spec": {"template": {"spec": {"containers": [{"image": "multus-cni:v4"}]}}}}));
+    });
+    says(&multus, "C401", Outcome::Ok, "");
+    let nested = manager(&|manager| manager["spec"]["nested"] = json!({}));
+    says(&nested, "C401", Outcome::Ok, "");
+    let openstack = manager(&|manager| {
+        manager["spec"]["services"]["vrouters"][0]["spec"]["serviceConfiguration"]["cloudOrchestrator"] =
+            json!("openstack");
+    });
+    says(&openstack, "C401", Outcome::Ok, "");
+    // Where no vrouter is to give pods their network, or that is not said.
+    let elsewhere = manager(&|manager| {
+        manager["spec"]["services"]["vrouters"][0]["spec"]["commonConfiguration"] =
+            json!({"nodeSelector": {"kubernetes.io/hostname": "m1"}});
+    });
+    says(&elsewhere, "C401", Outcome::Warn, "m2: 10-calico.conflist (calico) sorts before");
+    says(&elsewhere, "C401", Outcome::Warn, "no vrouter is to run here");
+    let without = manager(&|manager| {
+        drop(manager["spec"]["services"].as_object_mut().unwrap().remove("kubemanager"));
+    });
+    says(&without, "C401", Outcome::Warn, "no Manager has a kubemanager");
+    says(&but(&|world| world.managers = Read::Absent), "C401", Outcome::Warn, "no Manager says");
+    // What may not be read may say that it is by intent.
+    says(&but(&|world| world.managers = forbidden()), "C401", Outcome::Uncertain, "Managers");
+    says(&but(&|world| world.daemon_sets = forbidden()), "C401", Outcome::Uncertain, "DaemonSets");
 }
 
 #[test]
