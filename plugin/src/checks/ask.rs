@@ -158,6 +158,7 @@ async fn objects(asker: &Asker, world: &mut World) {
     world.policies = asker.list("/apis/opensdn.io/v1alpha1/admissionpolicies").await;
     let crds = opensdn_crds::all().into_iter().filter_map(|crd| crd.metadata.name).map(|name| {
         let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+    addresses(asker, world).await;
         (name, path)
     });
     world.definitions = by_key(asker, crds.collect(), Asker::get_owned).await;
@@ -190,6 +191,25 @@ async fn objects(asker: &Asker, world: &mut World) {
 
 /// The YAML below a key of a ConfigMap. What is wrong with it is said without its text, which may have a password in it.
 fn within(map: Read<Value>, key: &str) -> Read<Value> {
+/// Addresses that something has, or is to have.
+async fn addresses(asker: &Asker, world: &mut World) {
+    const OURS: &str = "/apis/opensdn.io/v1alpha1";
+    let (link_local, nested) =
+        (format!("{OURS}/linklocalservices"), format!("{OURS}/nestedclusters"));
+    let address = |service: &Value| {
+        let of = |pointer| service.pointer(pointer).cloned().unwrap_or_default();
+        Some(json!({"metadata": {"name": name(service), "namespace": namespace(service)},
+            "spec": {"clusterIP": of("/spec/clusterIP"), "clusterIPs": of("/spec/clusterIPs")}}))
+    };
+    let (services, link_local, nested) = tokio::join!(
+        asker.picked("/api/v1/services", address),
+        asker.list(&link_local),
+        asker.list(&nested),
+    );
+    (world.cluster_addresses, world.link_local, world.nested_clusters) =
+        (services, link_local, nested);
+}
+
     match map {
         Read::Known(map) => match serde_saphyr::from_str(text(&map, &format!("/data/{key}"))) {
             Ok(said) => Read::Known(said),

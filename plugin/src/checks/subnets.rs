@@ -11,6 +11,8 @@ use super::report::Verdict;
 use super::world::{Service, World};
 use crate::snapshot::{list, name, namespace, text};
 
+pub(super) mod in_use;
+
 const PODS: &str = "10.32.0.0/12";
 const SERVICES: &str = "10.96.0.0/12";
 const FABRIC: &str = "10.64.0.0/12";
@@ -77,6 +79,36 @@ struct Planned {
     is_chosen: bool,
 }
 
+/// What is wrong, and of which network or address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Wrong {
+    what: &'static str,
+    text: String,
+}
+
+impl Planned {
+    fn wrong(&self, text: String) -> Wrong {
+        Wrong { what: self.what, text }
+    }
+}
+
+/// The networks that the operator takes.
+struct Plan {
+    pods: Vec<Planned>,
+    services: Vec<Planned>,
+    fabric: Vec<Planned>,
+    /// Whether the network of the fabric gives addresses to anything: it is there by default.
+    is_fabric_used: bool,
+}
+
+impl Plan {
+    /// Those from which addresses are given.
+    fn used(&self) -> impl Iterator<Item = &Planned> {
+        let fabric = self.fabric.iter().filter(|_| self.is_fabric_used);
+        self.pods.iter().chain(&self.services).chain(fabric)
+    }
+}
+
 fn planned(what: &'static str, texts: &str, is_chosen: bool) -> Vec<Planned> {
     let is_between = |letter: char| letter == ',' || letter.is_whitespace();
     let each = texts.split(is_between).filter(|text| !text.is_empty());
@@ -88,7 +120,7 @@ fn planned(what: &'static str, texts: &str, is_chosen: bool) -> Vec<Planned> {
 
 /// The networks that the operator takes: of the Kubemanager, else of OpenShift's installer, else of kubeadm, else the API
 /// server's, else defaults (`operator/src/cluster.rs`).
-fn plan_of(world: &World) -> [Vec<Planned>; 3] {
+fn plan_of(world: &World) -> Plan {
     let services = world.services();
     let kubemanager = services.iter().find(|service| service.facts.kind == "Kubemanager");
     let stated = |service: Option<&Service<'_>>, field: &str| {
@@ -118,21 +150,20 @@ fn plan_of(world: &World) -> [Vec<Planned>; 3] {
         let others = others.into_iter().flatten().next();
         planned(what, &own.or(others).unwrap_or_else(|| default.to_owned()), is_chosen)
     };
-    [
-        take("pods", "podSubnet", [openshift_pods, kubeadm("podSubnet"), None], PODS),
-        take(
-            "Services",
-            "serviceSubnet",
-            [openshift_services, kubeadm("serviceSubnet"), cidrs],
-            SERVICES,
-        ),
-        take("the fabric", "ipFabricSubnets", [None, None, None], FABRIC),
-    ]
+    let pods = [openshift_pods, kubeadm("podSubnet"), None];
+    let of_services = [openshift_services, kubeadm("serviceSubnet"), cidrs];
+    let fabric = take("the fabric", "ipFabricSubnets", [None, None, None], FABRIC);
+    Plan {
+        pods: take("pods", "podSubnet", pods, PODS),
+        services: take("Services", "serviceSubnet", of_services, SERVICES),
+        is_fabric_used: uses_fabric(world) || fabric.iter().any(|one| one.is_chosen),
+        fabric,
+    }
 }
 
 /// The networks of pods and Services, as they are written, with what each is.
 pub(crate) fn networks(world: &World) -> Vec<(&'static str, String)> {
-    let [pods, services, _] = plan_of(world);
+    let Plan { pods, services, .. } = plan_of(world);
     pods.into_iter().chain(services).map(|one| (one.what, one.text)).collect()
 }
 
@@ -157,43 +188,68 @@ pub(super) fn plan(world: &World) -> Verdict {
     if let Some(why) = sources_unread(world) {
         return Verdict::uncertain(format!("the networks of the cluster are not known: {why}"));
     }
-    let [pods, services, fabric] = plan_of(world);
-    let (mut wrong, mut doubtful) = (Vec::new(), Vec::new());
-    apart(&pods, &services, &mut wrong);
-    let is_used = uses_fabric(world) || fabric.iter().any(|one| one.is_chosen);
-    // The network of the fabric is there by default, and gives no address to anything then.
-    let of_fabric = if is_used { &mut wrong } else { &mut doubtful };
-    apart(&fabric, &pods, of_fabric);
-    apart(&fabric, &services, of_fabric);
-    with_nodes(world, &fabric, of_fabric);
-    with_ranges_of_nodes(world, &fabric, of_fabric);
-    let link_local = planned("link-local addresses", LINK_LOCAL, true);
-    for one in [&pods, &services, &fabric] {
-        apart(one, &link_local, &mut wrong);
+    let plan = plan_of(world);
+    let (mut wrong, mut doubtful) = compared(world, &plan);
+    if plan.is_fabric_used {
+        wrong.append(&mut doubtful);
     }
-    with_nodes(world, &pods, &mut wrong);
-    with_nodes(world, &services, &mut wrong);
-    with_ranges_of_nodes(world, &services, &mut wrong);
-    the_same(world, &services, &mut wrong);
-    let shown: Vec<String> =
-        pods.iter().chain(&services).map(|one| format!("{} {}", one.what, one.text)).collect();
-    if !wrong.is_empty() {
-        return Verdict::fail(few(&wrong)).fix(set(world));
+    if let Some(first) = wrong.first() {
+        return Verdict::fail(few(&texts(&wrong))).fix(set(world, first.what));
     }
+    let pods = plan.pods.iter().chain(&plan.services);
+    let shown: Vec<String> = pods.map(|one| format!("{} {}", one.what, one.text)).collect();
+    if let Some(why) = unread(world) {
+        return Verdict::uncertain(format!("{}; {why}", shown.join(", ")));
+    }
+    let elsewhere = in_use::pods_elsewhere(world, &plan);
+    let unused = doubtful.first().map(|first| {
+        let text = few(&texts(&doubtful));
+        Wrong { text: format!("{text}; nothing uses the network of the fabric so far"), ..*first }
+    });
+    let warned: Vec<Wrong> = elsewhere.into_iter().chain(unused).collect();
+    if let Some(first) = warned.first() {
+        return Verdict::warn(few(&texts(&warned))).fix(set(world, first.what));
+    }
+    Verdict::ok(shown.join(", "))
+}
+
+fn texts(all: &[Wrong]) -> Vec<String> {
+    all.iter().map(|one| one.text.clone()).collect()
+}
+
+/// What is wrong, and what is if the network of the fabric is used.
+fn compared(world: &World, plan: &Plan) -> (Vec<Wrong>, Vec<Wrong>) {
+    let Plan { pods, services, fabric, .. } = plan;
+    let (mut wrong, mut of_fabric) = (Vec::new(), Vec::new());
+    apart(pods, services, &mut wrong);
+    apart(fabric, pods, &mut of_fabric);
+    apart(fabric, services, &mut of_fabric);
+    with_nodes(world, fabric, &mut of_fabric);
+    with_ranges_of_nodes(world, fabric, &mut of_fabric);
+    in_use::of_the_fabric(world, plan, &mut wrong);
+    with_nodes(world, pods, &mut wrong);
+    with_nodes(world, services, &mut wrong);
+    with_ranges_of_nodes(world, services, &mut wrong);
+    the_same(world, services, &mut wrong);
+    in_use::services_elsewhere(world, plan, &mut wrong);
+    in_use::pods_among_services(world, plan, &mut wrong);
+    in_use::docker(world, plan, &mut wrong);
+    (wrong, of_fabric)
+}
+
+/// What may not be read that would have to be within a network, or apart from it.
+fn unread(world: &World) -> Option<String> {
     let unread = [
         ("nodes", world.nodes.why_unknown()),
         ("the Service kubernetes", world.kubernetes.why_unknown()),
+        ("Services", world.cluster_addresses.why_unknown()),
+        ("pods", world.pods.why_unknown()),
+        ("LinkLocalServices", world.link_local.why_unknown()),
+        ("NestedClusters", world.nested_clusters.why_unknown()),
     ];
-    if let Some((what, why)) = unread.into_iter().find_map(|(what, why)| Some((what, why?))) {
-        return Verdict::uncertain(format!("{}; {what} may not be read: {why}", shown.join(", ")));
-    }
-    if !doubtful.is_empty() {
-        return Verdict::warn(format!(
-            "{}; nothing uses the network of the fabric so far",
-            few(&doubtful)
-        ));
-    }
-    Verdict::ok(shown.join(", "))
+    let unread = unread.into_iter().find_map(|(what, why)| Some((what, why?)));
+    let unread = unread.map(|(what, why)| format!("{what} may not be read: {why}"));
+    unread.or_else(|| in_use::docker_unseen(world))
 }
 
 /// Why not all can be read that says the networks, where the Kubemanager does not say them itself.
@@ -211,32 +267,47 @@ fn sources_unread(world: &World) -> Option<&str> {
     unread.into_iter().flatten().next().filter(|_| !is_stated)
 }
 
-/// The command that sets other networks: in the Manager, where there is one.
-fn set(world: &World) -> String {
+/// The command that sets another network: in the Manager, where there is one, else what its file is to have.
+fn set(world: &World, what: &str) -> String {
+    let field = match what {
+        "pods" => "podSubnet",
+        "Services" => "serviceSubnet",
+        "the fabric" => "ipFabricSubnets",
+        "a LinkLocalService" => {
+            return "kubectl edit linklocalservices.opensdn.io NAME -n NAMESPACE".to_owned();
+        }
+        _ => return "kubectl opensdn nested plan".to_owned(),
+    };
     let services = world.services();
     match services.iter().find(|service| service.facts.kind == "Kubemanager") {
         Some(service) => {
             let (place, manager) = (namespace(service.manager), name(service.manager));
-            let networks = r#"{"spec":{"services":{"kubemanager":{"spec":{"serviceConfiguration":{"podSubnet":"NETWORK"}}}}}}"#;
-            format!("kubectl patch managers.tf.tungsten.io {manager} -n {place} --type=merge -p '{networks}'")
+            let networks = format!(
+                r#"{{"spec":{{"services":{{"kubemanager":{{"spec":{{"serviceConfiguration":{{"{field}":"NETWORK"}}}}}}}}}}}}"#
+            );
+            format!(
+                "kubectl patch managers.tf.tungsten.io {manager} -n {place} --type=merge -p '{networks}'"
+            )
         }
-        None => "in the Manager's kubemanager, set podSubnet, serviceSubnet, ipFabricSubnets; to look at those of nodes: kubectl get nodes -o wide".to_owned(),
+        None => format!(
+            "kubectl opensdn check --only S501 -f manager.yaml # with another spec.services.kubemanager.spec.serviceConfiguration.{field}"
+        ),
     }
 }
 
-fn apart(ones: &[Planned], others: &[Planned], wrong: &mut Vec<String>) {
+fn apart(ones: &[Planned], others: &[Planned], wrong: &mut Vec<Wrong>) {
     for one in ones {
         for other in others.iter().filter(|other| other.network.overlaps(one.network)) {
             let narrow = if one.network.prefix > other.network.prefix { one } else { other };
-            wrong.push(format!(
+            wrong.push(one.wrong(format!(
                 "the network {} of {} overlaps {} of {}: both have {}",
                 one.text, one.what, other.text, other.what, narrow.text
-            ));
+            )));
         }
     }
 }
 
-fn with_nodes(world: &World, networks: &[Planned], wrong: &mut Vec<String>) {
+fn with_nodes(world: &World, networks: &[Planned], wrong: &mut Vec<Wrong>) {
     with_first_node(world, networks, wrong, |one, node| {
         let address = addresses_of(node).into_iter().find(|address| one.network.has(*address))?;
         let hit = format!("node {} has {address}", name(node));
@@ -246,7 +317,7 @@ fn with_nodes(world: &World, networks: &[Planned], wrong: &mut Vec<String>) {
 
 /// Ranges that the controller manager has given to nodes for their pods. They may be within the network of pods, where
 /// OpenSDN gives the addresses, and may be elsewhere, where another network of pods is below it.
-fn with_ranges_of_nodes(world: &World, networks: &[Planned], wrong: &mut Vec<String>) {
+fn with_ranges_of_nodes(world: &World, networks: &[Planned], wrong: &mut Vec<Wrong>) {
     with_first_node(world, networks, wrong, |one, node| {
         let all = list(node, "/spec/podCIDRs").filter_map(Value::as_str);
         let mut all = all.chain([text(node, "/spec/podCIDR")]);
@@ -261,24 +332,27 @@ fn with_ranges_of_nodes(world: &World, networks: &[Planned], wrong: &mut Vec<Str
 fn with_first_node(
     world: &World,
     networks: &[Planned],
-    wrong: &mut Vec<String>,
+    wrong: &mut Vec<Wrong>,
     says: impl Fn(&Planned, &Value) -> Option<String>,
 ) {
     let nodes = world.nodes.items();
-    wrong.extend(networks.iter().filter_map(|one| nodes.iter().find_map(|node| says(one, node))));
+    wrong.extend(networks.iter().filter_map(|one| {
+        nodes.iter().find_map(|node| says(one, node)).map(|text| one.wrong(text))
+    }));
 }
 
 /// The network of Services is the API server's: it gives their addresses.
-fn the_same(world: &World, services: &[Planned], wrong: &mut Vec<String>) {
+fn the_same(world: &World, services: &[Planned], wrong: &mut Vec<Wrong>) {
     let own = world.kubernetes.known().map(|service| text(service, "/spec/clusterIP"));
     let own: Option<IpAddr> = own.and_then(|address| address.parse().ok());
     let networks = || services.iter().map(|one| one.network);
     let all: Vec<&str> = services.iter().map(|one| one.text.as_str()).collect();
     let all = all.join(", ");
+    let of = |text: String| Wrong { what: "Services", text };
     if let Some(address) = own.filter(|address| !networks().any(|network| network.has(*address))) {
-        wrong.push(format!(
+        wrong.push(of(format!(
             "the Service kubernetes has {address}, which is not in the network {all} of Services"
-        ));
+        )));
     }
     for cidr in world.service_networks.items() {
         let cidrs = list(cidr, "/spec/cidrs").filter_map(Value::as_str);
@@ -287,10 +361,10 @@ fn the_same(world: &World, services: &[Planned], wrong: &mut Vec<String>) {
             .filter_map(|text| Some((text, Network::of(text)?)))
             .find(|(_, cidr)| cidr.is_v4 && !networks().any(|network| network.contains(*cidr)));
         wrong.extend(other.map(|(text, _)| {
-            format!(
+            of(format!(
                 "ServiceCIDR {} has {text}, which is not in the network {all} of Services",
                 name(cidr)
-            )
+            ))
         }));
     }
 }

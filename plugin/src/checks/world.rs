@@ -74,6 +74,12 @@ pub(crate) struct World {
     /// ServiceCIDRs.
     pub(crate) service_networks: Read<Vec<Value>>,
     /// The Service kubernetes.
+    /// All Services, with their addresses alone.
+    pub(crate) cluster_addresses: Read<Vec<Value>>,
+    /// LinkLocalServices.
+    pub(crate) link_local: Read<Vec<Value>>,
+    /// NestedClusters.
+    pub(crate) nested_clusters: Read<Vec<Value>>,
     pub(crate) kubernetes: Read<Value>,
     /// What kubeadm has left: its ClusterConfiguration.
     pub(crate) kubeadm: Read<Value>,

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::checks::ports::{NODE_PORTS_FLAG, VARIABLES};
+use crate::checks::subnets::in_use::OWN_NETWORK;
 use crate::snapshot::ask::Asker;
 use crate::snapshot::{Read, condition, list, number, text};
 
@@ -40,8 +41,16 @@ pub(in crate::checks) fn kept(pod: &Value) -> Value {
             "hostNetwork": is_host,
             "containers": containers,
         },
-        "status": {"phase": text(pod, "/status/phase"), "conditions": Vec::from_iter(ready)},
+        "status": {"phase": text(pod, "/status/phase"), "podIP": text(pod, "/status/podIP"),
+            "conditions": Vec::from_iter(ready)},
+        "hasOwnNetwork": has_own_network(pod),
     })
+}
+
+/// Whether kube-manager gives it an address of another network than that of pods.
+fn has_own_network(pod: &Value) -> bool {
+    let annotations = pod.pointer("/metadata/annotations");
+    annotations.is_some_and(|all| all.get(OWN_NETWORK).is_some())
 }
 
 fn labels(pod: &Value) -> Map<String, Value> {

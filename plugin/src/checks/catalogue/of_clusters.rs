@@ -310,10 +310,12 @@ pub(super) const CHECKS: [Check; 42] = [
     ),
     check(
         "S501",
-        (NetworkPlan, Api, Fatal),
+        (NetworkPlan, ApiAndProbe, Fatal),
         "the networks of pods, Services, nodes and the fabric are apart where they have to be",
         "An address that is in two networks reaches one of them. The network of Services has to be that of the API server, \
-         and has the address of the Service kubernetes in it.",
+         and has the address of the Service kubernetes and of every other in it. Addresses of nodes, link-local ones, those of \
+         LinkLocalServices, NestedClusters and nested.vrouter, and docker0 where a node that was looked at has it, are to \
+         be apart from all. Pods with addresses of another network of pods are no pods of OpenSDN: of these it warns.",
         "kubectl explain kubemanager.spec.serviceConfiguration",
         Some(subnets::plan),
     ),

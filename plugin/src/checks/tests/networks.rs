@@ -218,6 +218,17 @@ fn the_plan_of_networks() {
         "the network 10.32.0.0/12 of pods has a node in it: node m1 has 10.40.3.12",
     );
     says(&address("10.64.3.12"), "S501", Outcome::Warn, "of the fabric has a node in it");
+    let unused = address("10.64.3.12");
+    assert!(
+        verdict(&unused, "S501").fix.unwrap().contains("ipFabricSubnets"),
+        "its field is named"
+    );
+    let planned = but(|world| {
+        world.managers = Read::Absent;
+        known(&mut world.nodes)[0]["status"]["addresses"][0]["address"] = json!("10.40.3.12");
+    });
+    let fix = verdict(&planned, "S501").fix.unwrap();
+    assert!(fix.starts_with("kubectl opensdn check") && fix.ends_with(".podSubnet"), "{fix}");
     let with = |settings: Value| {
         with_manager(|manager| {
             manager["spec"]["services"]["kubemanager"]["spec"]["serviceConfiguration"] = settings
@@ -281,6 +292,122 @@ fn ranges_of_pods_that_nodes_have_may_be_within_the_network_of_pods_and_not_in_o
         Outcome::Warn,
         "of the fabric overlaps the range",
     );
+}
+
+#[test]
+fn addresses_of_pods_and_services_are_within_the_planned_networks() {
+    let pod = |address: &str, more: Value| {
+        let mut pod = json!({"metadata": {"name": "p", "namespace": "other"}, "spec": {"nodeName": "m1"},
+            "status": {"phase": "Running", "podIP": address}});
+        let parts = more.as_object().into_iter().flatten();
+        parts.for_each(|(pointer, value)| pod[pointer] = value.clone());
+        but(|world| known(&mut world.pods).push(pod))
+    };
+    let none = || json!({});
+    says(&pod("10.40.0.7", none()), "S501", Outcome::Ok, "pods 10.32.0.0/12");
+    let elsewhere = pod("10.244.0.7", none());
+    says(
+        &elsewhere,
+        "S501",
+        Outcome::Warn,
+        "not in the network 10.32.0.0/12 of pods: pod other/p has 10.244.0.7",
+    );
+    assert!(verdict(&elsewhere, "S501").fix.unwrap().contains(r#"{"podSubnet":"NETWORK"}"#));
+    let among = pod("10.96.4.4", none());
+    says(
+        &among,
+        "S501",
+        Outcome::Fail,
+        "the network 10.96.0.0/12 of Services has a pod in it: pod other/p has 10.96.4.4",
+    );
+    // Of no network of pods, of a network of its own, of another one by intent, or gone.
+    for harmless in [
+        json!({"spec": {"hostNetwork": true}}),
+        json!({"metadata": {"name": "p", "namespace": "other", "annotations": {"opencontrail.org/network": "{}"}}}),
+        json!({"status": {"phase": "Succeeded", "podIP": "10.244.0.7"}}),
+    ] {
+        says(&pod("10.244.0.7", harmless), "S501", Outcome::Ok, "");
+    }
+    let mut own = elsewhere.clone();
+    known(&mut own.namespaces).push(
+        json!({"metadata": {"name": "other", "annotations": {"opencontrail.org/network": "{}"}}}),
+    );
+    says(&own, "S501", Outcome::Ok, "");
+    let mut nested = elsewhere;
+    known(&mut nested.managers)[0]["spec"]["nested"] = json!({});
+    says(&nested, "S501", Outcome::Ok, "");
+
+    let service = |addresses: Value| {
+        but(|world| {
+            world.cluster_addresses = Read::Known(vec![
+                json!({"metadata": {"name": "s", "namespace": "other"}, "spec": {"clusterIPs": addresses}}),
+            ]);
+        })
+    };
+    for good in [json!(["10.96.3.3", "fd00::3"]), json!(["None"]), json!(null)] {
+        says(&service(good), "S501", Outcome::Ok, "");
+    }
+    let outside = service(json!(["10.8.3.3"]));
+    says(
+        &outside,
+        "S501",
+        Outcome::Fail,
+        "not in the network 10.96.0.0/12 of Services: Service other/s has 10.8.3.3",
+    );
+    assert!(verdict(&outside, "S501").fix.unwrap().contains("serviceSubnet"));
+    says(
+        &but(|world| world.pods = forbidden()),
+        "S501",
+        Outcome::Uncertain,
+        "pods may not be read",
+    );
+    let unread = but(|world| world.cluster_addresses = forbidden());
+    says(&unread, "S501", Outcome::Uncertain, "Services may not be read");
+}
+
+#[test]
+fn addresses_that_lead_out_of_the_networks_are_apart_from_them() {
+    let link_local = |ip: &str| {
+        let one = json!({"metadata": {"name": "l"}, "spec": {"ip": ip}});
+        but(|world| world.link_local = Read::Known(vec![one]))
+    };
+    says(&link_local("169.254.7.7"), "S501", Outcome::Ok, "");
+    let among = "the network 10.32.0.0/12 of pods has 10.33.0.1 of a LinkLocalService in it";
+    says(&link_local("10.33.0.1"), "S501", Outcome::Fail, among);
+    let of_node = "node m1 has 192.168.0.1, which is 192.168.0.1 of a LinkLocalService";
+    says(&link_local("192.168.0.1"), "S501", Outcome::Fail, of_node);
+    let cluster = |addresses: &str| {
+        let one = json!({"metadata": {"name": "n"}, "spec": {"serviceAddresses": [addresses]}});
+        but(|world| world.nested_clusters = Read::Known(vec![one]))
+    };
+    says(&cluster("10.10.10.1-10.10.10.9"), "S501", Outcome::Ok, "");
+    says(
+        &cluster("10.95.255.250-10.96.0.9"),
+        "S501",
+        Outcome::Fail,
+        "of Services has 10.95.255.250-10.96.0.9 of serviceAddresses of a NestedCluster in it",
+    );
+    let vip = |address: &str| {
+        let nested = json!({"vrouter": {"addresses": [address]}});
+        with_manager(move |manager| {
+            manager["spec"]["services"]["kubemanager"]["spec"]["serviceConfiguration"]["nested"] =
+                nested
+        })
+    };
+    says(&vip("10.10.10.5"), "S501", Outcome::Ok, "");
+    says(&vip("10.96.7.7"), "S501", Outcome::Fail, "has 10.96.7.7 of nested.vrouter in it");
+    let of_agent = but(|world| {
+        let map = json!({"data": {"KUBERNESTES_NESTED_VROUTER_VIP": "10.96.7.7"}});
+        let environment = Read::Known(map);
+        world.nested = Some(super::super::nested::Nested { environment, ..Default::default() });
+    });
+    says(&of_agent, "S501", Outcome::Fail, "has 10.96.7.7 of KUBERNESTES_NESTED_VROUTER_VIP in it");
+    for unread in [
+        but(|world| world.link_local = forbidden()),
+        but(|world| world.nested_clusters = forbidden()),
+    ] {
+        says(&unread, "S501", Outcome::Uncertain, "may not be read");
+    }
 }
 
 #[test]

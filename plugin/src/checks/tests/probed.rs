@@ -536,6 +536,24 @@ fn where_another_network_is_first_by_intent_or_it_is_not_said(calico: &World) {
 }
 
 #[test]
+fn the_network_of_docker_is_apart_from_the_planned_ones_where_it_is_there() {
+    let with = |routes| probed(|findings| findings.routes = routes);
+    let docker = |network: &str| with(Seen::Is(vec![route(network, "docker0", None)]));
+    says(&probed(|_| {}), "S501", Outcome::Ok, "pods 10.32.0.0/12");
+    says(&docker("172.17.0.0/16"), "S501", Outcome::Ok, "");
+    says(
+        &docker("10.40.0.0/16"),
+        "S501",
+        Outcome::Fail,
+        "the network 10.32.0.0/12 of pods overlaps 10.40.0.0/16 of docker0 on node m2",
+    );
+    says(&with(unknown()), "S501", Outcome::Uncertain, "node m2 are not known: it is hidden");
+    let mut late = probed(|_| {});
+    late.probed.as_mut().unwrap().insert("m3".to_owned(), Err("no answer in 120 s".to_owned()));
+    says(&late, "S501", Outcome::Uncertain, "node m3 are not known: no answer");
+}
+
+#[test]
 fn routes_clocks_and_settings() {
     let with = |routes| probed(|findings| findings.routes = routes);
     let pods = route("10.33.0.0/16", "eth1", Some("192.168.0.9"));
