@@ -15,6 +15,7 @@ mod nodes;
 mod owners;
 pub(crate) mod planned;
 pub(crate) mod ports;
+pub(crate) mod privileged;
 pub(crate) mod probed;
 pub(crate) mod probed_control;
 mod probed_data_path;

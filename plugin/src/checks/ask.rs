@@ -19,11 +19,13 @@ use crate::snapshot::places::Places;
 use crate::snapshot::tf_operator::{TfOperator, tf_operators};
 use crate::snapshot::{Read, name, namespace, text};
 
+mod let_in;
 pub(super) mod pods;
 mod registry;
 mod tried;
 mod upgrade;
 
+pub(crate) use let_in::let_in;
 pub(crate) use registry::registry;
 pub(crate) use tried::applied;
 pub(crate) use upgrade::upgrade;
@@ -156,9 +158,9 @@ async fn objects(asker: &Asker, world: &mut World) {
     }
     world.profiles = asker.list("/apis/opensdn.io/v1alpha1/vrouterprofiles").await;
     world.policies = asker.list("/apis/opensdn.io/v1alpha1/admissionpolicies").await;
+    addresses(asker, world).await;
     let crds = opensdn_crds::all().into_iter().filter_map(|crd| crd.metadata.name).map(|name| {
         let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
-    addresses(asker, world).await;
         (name, path)
     });
     world.definitions = by_key(asker, crds.collect(), Asker::get_owned).await;
@@ -189,8 +191,6 @@ async fn objects(asker: &Asker, world: &mut World) {
     world.registries = secrets.collect();
 }
 
-/// The YAML below a key of a ConfigMap. What is wrong with it is said without its text, which may have a password in it.
-fn within(map: Read<Value>, key: &str) -> Read<Value> {
 /// Addresses that something has, or is to have.
 async fn addresses(asker: &Asker, world: &mut World) {
     const OURS: &str = "/apis/opensdn.io/v1alpha1";
@@ -210,6 +210,8 @@ async fn addresses(asker: &Asker, world: &mut World) {
         (services, link_local, nested);
 }
 
+/// The YAML below a key of a ConfigMap. What is wrong with it is said without its text, which may have a password in it.
+fn within(map: Read<Value>, key: &str) -> Read<Value> {
     match map {
         Read::Known(map) => match serde_saphyr::from_str(text(&map, &format!("/data/{key}"))) {
             Ok(said) => Read::Known(said),

@@ -7,13 +7,12 @@ use serde_json::Value;
 use super::few;
 use super::report::{NodeResult, Outcome, Verdict};
 use super::world::World;
-use crate::snapshot::{Read, condition_is, label, list, name, namespace, text};
+use crate::snapshot::{Read, list, name, text};
 
 /// The minor versions that this release is tested with.
 const SUPPORTED: std::ops::RangeInclusive<u32> = 33..=36;
 /// How much older a kubelet may be.
 const MOST_SKEW: u32 = 3;
-const ENFORCE: &str = "pod-security.kubernetes.io/enforce";
 
 pub(super) fn credentials(world: &World) -> Verdict {
     match &world.user {
@@ -126,77 +125,6 @@ pub(super) fn apis(world: &World) -> Verdict {
         ));
     }
     Verdict::ok("all needed APIs are served")
-}
-
-/// By the labels that the namespaces have, or will get; what the API server enforces without one it does not say.
-pub(super) fn pod_security(world: &World) -> Verdict {
-    let Read::Known(namespaces) = &world.namespaces else {
-        return Verdict::uncertain(format!(
-            "namespaces may not be read: {}",
-            world.namespaces.why_unknown().unwrap_or("the API server has none")
-        ));
-    };
-    let (mut refused, mut unlabelled, mut good) = (Vec::new(), Vec::new(), Vec::new());
-    let wanted = world.component_namespaces();
-    let operator = world.places.operator.as_str();
-    let watched = world.places.watched.iter().map(String::as_str);
-    let brought: BTreeSet<&str> = watched.chain([operator]).collect();
-    let wanted = wanted.iter().map(String::as_str).chain([operator]);
-    for one in wanted {
-        let found = namespaces.iter().find(|namespace| name(namespace) == one);
-        match found.map(|namespace| label(namespace, ENFORCE)) {
-            Some(Some("privileged")) => good.push(one.to_owned()),
-            Some(Some(level)) => refused.push((one, level)),
-            Some(None) if runs_privileged(world, one) => good.push(one.to_owned()),
-            // It does not exist yet: the manifests bring the label of these with them.
-            None if brought.contains(one) => {}
-            Some(None) | None => unlabelled.push(one.to_owned()),
-        }
-    }
-    if let Some((namespace, level)) = refused.first() {
-        return Verdict::fail(format!(
-            "namespace {namespace} enforces Pod Security {level:?}; components need privileged"
-        ))
-        .fix(format!("kubectl label namespace {namespace} {ENFORCE}=privileged --overwrite"));
-    }
-    if let Some(first) = unlabelled.first() {
-        let what = "the API server does not show what it enforces without the label";
-        return Verdict::uncertain(format!("{}: no label {ENFORCE}, and {what}", few(&unlabelled)))
-            .fix(format!("kubectl label namespace {first} {ENFORCE}=privileged --overwrite"));
-    }
-    // OpenShift asks its SecurityContextConstraints too, and only a pod that was let in shows what they say.
-    let strict = |place: &&String| !runs_privileged(world, place);
-    if has_constraints(world)
-        && let Some(first) = good.iter().find(strict)
-    {
-        let message = format!(
-            "whether the SecurityContextConstraints of OpenShift let privileged pods run in {first} is not known"
-        );
-        return Verdict::uncertain(message).fix(format!(
-            "oc adm policy add-scc-to-group privileged system:serviceaccounts:{first}"
-        ));
-    }
-    if good.is_empty() {
-        return Verdict::ok("an installation brings the namespaces with their label");
-    }
-    Verdict::ok(format!("privileged pods may run in {}", few(&good)))
-}
-
-/// Whether it is OpenShift, by an API that only it serves.
-fn has_constraints(world: &World) -> bool {
-    let groups = world.groups.known();
-    groups.is_some_and(|groups| {
-        list(groups, "/groups").any(|group| text(group, "/name") == "security.openshift.io")
-    })
-}
-
-/// Whether a pod on the network of its node runs there: it was let in.
-fn runs_privileged(world: &World, place: &str) -> bool {
-    world.pods.items().iter().any(|pod| {
-        namespace(pod) == place
-            && pod.pointer("/spec/hostNetwork").and_then(Value::as_bool) == Some(true)
-            && condition_is(pod, "Ready", "True")
-    })
 }
 
 /// Namespace and name.

@@ -8,6 +8,7 @@ use opensdn_crds::component::{COMPONENTS, Component};
 use serde_json::Value;
 
 use super::nested::Nested;
+use super::privileged::LetIn;
 use super::registry::AtRegistry;
 use super::upgrade::Upgrade;
 use crate::probe::Answers;
@@ -73,13 +74,13 @@ pub(crate) struct World {
     pub(crate) policies: Read<Vec<Value>>,
     /// ServiceCIDRs.
     pub(crate) service_networks: Read<Vec<Value>>,
-    /// The Service kubernetes.
     /// All Services, with their addresses alone.
     pub(crate) cluster_addresses: Read<Vec<Value>>,
     /// LinkLocalServices.
     pub(crate) link_local: Read<Vec<Value>>,
     /// NestedClusters.
     pub(crate) nested_clusters: Read<Vec<Value>>,
+    /// The Service kubernetes.
     pub(crate) kubernetes: Read<Value>,
     /// What kubeadm has left: its ClusterConfiguration.
     pub(crate) kubeadm: Read<Value>,
@@ -101,6 +102,8 @@ pub(crate) struct World {
     pub(crate) images: Option<BTreeMap<String, AtRegistry>>,
     /// Whether the user may grant rights that it does not have.
     pub(crate) may_grant: Read<bool>,
+    /// Whether a privileged pod would be created in a namespace of components; nothing where that was not tried.
+    pub(crate) let_in: BTreeMap<String, LetIn>,
     /// What the API server would refuse of an installation, or why that is not known; nothing where it was not tried.
     pub(crate) applied: Option<Result<Applied, String>>,
 }

@@ -55,15 +55,16 @@ Examples:
   # What is behind a check?
   kubectl opensdn explain S501
 
-Without --probe nothing is created: it reads objects, and asks for your rights. What may not be
-read makes a check uncertain (?), which is no pass and no failure. The Managers and
-VrouterProfiles of -f are judged as if they were in the cluster, in the place of those of the
-same name. With --probe, or --only I802, registries are asked whether they have the images, with
-the logins of this machine. --upgrade is about all Managers, or with -n about those of a
-namespace: whether an upgrade of them can begin, and what speaks against it. With --probe a
-namespace opensdn-probe-... with a pod on each node is made for a moment, and removed whatever
-happens. The nodes that answer then try to reach each other on the ports that they need (P203;
---skip P203 leaves it out).
+Without --probe nothing is created: it reads objects, asks for your rights, and tries by dry
+run, which stores nothing, whether a privileged pod would be let in (K006). What may not be read
+makes a check uncertain (?), which is no pass and no failure. The Managers and VrouterProfiles
+of -f are judged as if they were in the cluster, in the place of those of the same name. With
+--probe, or --only I802, registries are asked whether they have the images, with the logins of
+this machine. --upgrade is about all Managers, or with -n about those of a namespace: whether an
+upgrade of them can begin, and what speaks against it. With --probe a namespace
+opensdn-probe-... with a pod on each node is made for a moment, and removed whatever happens.
+The nodes that answer then try to reach each other on the ports that they need (P203; --skip
+P203 leaves it out).
 
 Exit codes: 0 no check fails, 1 one does (as --fail-on says), 3 the cluster cannot be asked,
 130 or 143 interrupted: what --probe made is removed.";
@@ -219,6 +220,9 @@ impl CheckCommand {
             ui.progress("asking the API server what it would refuse of an installation");
             let applied = Box::pin(ask::applied(client, &world.places.webhook));
             world.applied = Some(runtime.block_on(applied));
+        }
+        if chosen.asks("K006") {
+            world.let_in = runtime.block_on(Box::pin(ask::let_in(client, &world)));
         }
         if self.nested {
             world.nested = Some(runtime.block_on(ask::nested(&asker)));

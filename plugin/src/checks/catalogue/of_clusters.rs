@@ -7,7 +7,7 @@ use super::Mode::{Api, ApiAndProbe, Client, Probe};
 use super::Severity::{Fatal, Info, Warning};
 use super::{Check, check};
 use crate::checks::{
-    cluster_api, cni, huge_pages, images, mtu, nodes, owners, ports, probed_control,
+    cluster_api, cni, huge_pages, images, mtu, nodes, owners, ports, privileged, probed_control,
     probed_data_path, probed_devices, probed_dpdk, probed_functions, probed_matrix, probed_members,
     probed_node, probed_ports, probed_storage, quotas, registry, rights, roles, shared_nodes,
     subnets, surroundings,
@@ -64,9 +64,12 @@ pub(super) const CHECKS: [Check; 42] = [
         (KubernetesApi, Api, Fatal),
         "the namespaces of components let privileged pods run",
         "Components use the network of their nodes, and vrouters load a kernel module. Pod Security refuses such pods \
-         where the namespace enforces baseline or restricted, and OpenShift without a SecurityContextConstraints.",
+         where the namespace enforces baseline or restricted, OpenShift without a SecurityContextConstraints, and so may \
+         policies and webhooks of the cluster. In a namespace that is there a pod on the network of the node, privileged and \
+         with a folder of it, is created by dry run, which stores nothing; if it is refused, one without these is tried, so that \
+         quotas and their like do not count. Where you may not create pods the labels of the namespace say it, or nothing.",
         "kubectl label namespace tf pod-security.kubernetes.io/enforce=privileged --overwrite",
-        Some(cluster_api::pod_security),
+        Some(privileged::pod_security),
     ),
     check(
         "K007",

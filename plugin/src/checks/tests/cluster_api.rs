@@ -1,5 +1,6 @@
 //! Worlds of the checks of the API server: credentials, rights, owners, what it admits.
 
+use super::super::privileged::LetIn;
 use super::*;
 use crate::checks::world::Applied;
 use crate::snapshot::tf_operator::TfOperator;
@@ -192,6 +193,61 @@ fn what_the_api_server_admits() {
     };
     assert_eq!(outcome(&openshift(true), "K006"), Outcome::Ok, "a pod was let in");
     says(&openshift(false), "K006", Outcome::Uncertain, "SecurityContextConstraints");
+}
+
+#[test]
+fn a_privileged_pod_that_was_tried_says_more_than_labels() {
+    let tried = |labels: Value, came: LetIn| {
+        but(|world| {
+            known(&mut world.namespaces)[0]["metadata"]["labels"] = labels;
+            world.pods = Read::Known(vec![]);
+            world.let_in = [("tf".to_owned(), came)].into();
+        })
+    };
+    let level = |level: &str| json!({"pod-security.kubernetes.io/enforce": level});
+    let no = |why: &str| LetIn::No(why.to_owned());
+    let not_tried = || LetIn::Unknown("pods is forbidden: bob cannot create".to_owned());
+    for labels in [json!({}), level("privileged")] {
+        says(
+            &tried(labels.clone(), LetIn::Yes),
+            "K006",
+            Outcome::Ok,
+            "privileged pods may run in tf",
+        );
+        let refused = tried(labels, no("admission webhook a.b.c denied the request: hostPath"));
+        says(
+            &refused,
+            "K006",
+            Outcome::Fail,
+            "in namespace tf the API server refuses a privileged pod: ",
+        );
+        let fix = verdict(&refused, "K006").fix.unwrap();
+        assert!(fix.starts_with("kubectl get validatingwebhookconfigurations"), "{fix}");
+    }
+    // What the API server enforces where there is no label.
+    let by_default =
+        tried(json!({}), no("violates PodSecurity \"baseline:latest\": host namespaces"));
+    says(&by_default, "K006", Outcome::Fail, "violates PodSecurity");
+    assert!(verdict(&by_default, "K006").fix.unwrap().contains("enforce=privileged"));
+    let constraints =
+        tried(json!({}), no("unable to validate against any security context constraint"));
+    assert!(verdict(&constraints, "K006").fix.unwrap().starts_with("oc adm policy"));
+    // Where none could be tried labels say it, or nothing.
+    says(
+        &tried(json!({}), not_tried()),
+        "K006",
+        Outcome::Uncertain,
+        "none was tried: pods is forbidden",
+    );
+    let by_label = "in tf, by their labels or what runs there; none was tried: pods is forbidden";
+    says(&tried(level("privileged"), not_tried()), "K006", Outcome::Ok, by_label);
+    says(&tried(level("baseline"), not_tried()), "K006", Outcome::Fail, "enforces Pod Security");
+    says(
+        &tried(level("baseline"), LetIn::Yes),
+        "K006",
+        Outcome::Uncertain,
+        "whether you are exempt",
+    );
 }
 
 #[test]
