@@ -11,6 +11,7 @@ mod huge_pages;
 mod images;
 mod mtu;
 pub(crate) mod nested;
+mod node_software;
 mod nodes;
 mod owners;
 pub(crate) mod planned;
@@ -33,6 +34,7 @@ pub(crate) mod report;
 mod rights;
 pub(crate) mod roles;
 mod shared_nodes;
+mod sizes;
 pub(crate) mod subnets;
 pub(crate) mod surroundings;
 #[cfg(test)]

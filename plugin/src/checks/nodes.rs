@@ -1,32 +1,17 @@
-//! Checks of nodes: health, kernels, sizes, addresses, clocks.
+//! Checks of nodes: health, addresses, clocks. Their software and sizes have files of their own.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde_json::Value;
 
-use super::cluster_api::capacity;
 use super::report::{NodeResult, Outcome, Verdict};
-use super::world::{World, addresses, is_of_control_plane, is_up};
+use super::world::{World, addresses, is_up};
 use super::{few, number_of, roles};
 use crate::snapshot::{Read, condition_is, label, name, number, text, time, waits_for_network};
 
-const GIB: f64 = 1_073_741_824.0;
-/// A node with all controllers, of tf-operator's readme: 4 cores, 32 GB, 64 GB. The machine's, as the kubelet takes its
-/// reservations, huge pages and a tenth of the disk off what it lets pods have; a little less, as a kernel and a file
-/// system take some of what a machine is sold with.
-const LEAST: [(&str, f64, f64, &str); 3] = [
-    ("cpu", 4.0, 1.0, "cores"),
-    ("memory", 29.0 * GIB, GIB, "GiB of memory"),
-    ("ephemeral-storage", 56.0 * GIB, GIB, "GiB of disk"),
-];
 /// A Lease is renewed every ten seconds, and takes its way.
 const MOST_SECONDS: i64 = 15;
-/// Families of kernels for which upstream builds modules, by their first numbers: those of RHEL 7, 8 and 9
-/// (tf-container-builder `containers/populate-cache.sh`, `containers/vrouter/kernel-init/tests/run-test.sh`).
-/// On others it is built on the node.
-pub(super) const KERNELS: [&str; 3] = ["3.10.0-", "4.18.0-", "5.14.0-"];
-
 pub(super) fn nodes(world: &World) -> Result<&[Value], Verdict> {
     match &world.nodes {
         Read::Known(nodes) if nodes.is_empty() => Err(Verdict::fail("the cluster has no node")),
@@ -89,74 +74,6 @@ pub(super) fn health(world: &World) -> Verdict {
         waiting => format!("amd64, ready or ({waiting}) waiting for a network of pods only"),
     };
     rolled(nodes.len(), nodes.iter().filter_map(of_node).collect(), &good)
-}
-
-pub(super) fn kernels(world: &World) -> Verdict {
-    let nodes = match nodes(world) {
-        Ok(nodes) => nodes,
-        Err(verdict) => return verdict,
-    };
-    let of_node = |node: &Value| {
-        let info = |key: &str| text(node, &format!("/status/nodeInfo/{key}")).to_owned();
-        let (system, kernel) = (info("operatingSystem"), info("kernelVersion"));
-        if !system.is_empty() && system != "linux" {
-            return Some(result(
-                node,
-                Outcome::Warn,
-                format!("runs {system}: no component can run there"),
-            ));
-        }
-        let is_known = KERNELS.iter().any(|known| kernel.starts_with(known));
-        let kernel = if kernel.is_empty() { "none reported" } else { kernel.as_str() };
-        let message =
-            format!("kernel {kernel}: whether a module is there or can be built is not known");
-        (!is_known).then(|| result(node, Outcome::Uncertain, message))
-    };
-    rolled(
-        nodes.len(),
-        nodes.iter().filter_map(of_node).collect(),
-        "kernels of families for which upstream builds modules",
-    )
-}
-
-pub(super) fn sizes(world: &World) -> Verdict {
-    let nodes = match nodes(world) {
-        Ok(nodes) => nodes,
-        Err(verdict) => return verdict,
-    };
-    let services = world.services();
-    let is_controller = |node: &&Value| {
-        let mut of_controllers =
-            services.iter().filter(|service| service.facts.kind != "Vrouter").peekable();
-        match of_controllers.peek() {
-            None => is_of_control_plane(node),
-            Some(_) => of_controllers.any(|service| roles::is_selected(service, node)),
-        }
-    };
-    let controllers: Vec<&Value> = nodes.iter().filter(is_controller).collect();
-    if controllers.is_empty() {
-        return Verdict::uncertain(
-            "no node is labelled as one of the control plane, or selected by a Manager: which are meant is not known",
-        );
-    }
-    let of_node = |node: &&Value| {
-        let mut small = Vec::new();
-        let mut unknown = Vec::new();
-        for (what, least, unit, word) in LEAST {
-            match capacity(node, what) {
-                Some(has) if has < least => small.push(format!("{:.1} {word}", has / unit)),
-                Some(_) => {}
-                None => unknown.push(word),
-            }
-        }
-        if !small.is_empty() {
-            return Some(result(node, Outcome::Warn, format!("only {}", small.join(", "))));
-        }
-        let message = format!("does not report its {}", unknown.join(", "));
-        (!unknown.is_empty()).then(|| result(node, Outcome::Uncertain, message))
-    };
-    let bad = controllers.iter().filter_map(of_node).collect();
-    rolled(controllers.len(), bad, "at least 4 cores, 32 GB of memory, 64 GB of disk")
 }
 
 pub(super) fn addresses_of(node: &Value) -> Vec<IpAddr> {

@@ -6,7 +6,7 @@ use opensdn_node_probe::{Interface, Interfaces, Kernel, ModuleFile, NodeFindings
 use serde_json::Value;
 
 use super::cni;
-use super::nodes::KERNELS;
+use super::node_software::KERNELS;
 use super::probed::{Said, each, unseen, worst};
 use super::probed_dpdk::undriven;
 use super::report::{Outcome, Verdict};

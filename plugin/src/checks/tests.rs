@@ -42,6 +42,7 @@ pub(crate) fn node(name: &str, address: &str) -> Value {
             "capacity": {"cpu": "8", "memory": "64Gi", "ephemeral-storage": "300Gi"},
             "allocatable": {"cpu": "8", "memory": "64Gi", "ephemeral-storage": "300Gi", "hugepages-2Mi": "512Mi"},
             "nodeInfo": {"kubeletVersion": "v1.34.1", "architecture": "amd64", "operatingSystem": "linux",
+                "osImage": "Rocky Linux 9.5 (Blue Onyx)", "containerRuntimeVersion": "containerd://1.7.27",
                 "kernelVersion": "5.14.0-503.14.1.el9_5.x86_64"}}})
 }
 

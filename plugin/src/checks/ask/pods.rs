@@ -3,7 +3,9 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::checks::cluster_api::quantity;
 use crate::checks::ports::{NODE_PORTS_FLAG, VARIABLES};
+use crate::checks::sizes::RESOURCES;
 use crate::checks::subnets::in_use::OWN_NETWORK;
 use crate::snapshot::ask::Asker;
 use crate::snapshot::{Read, condition, list, number, text};
@@ -39,12 +41,28 @@ pub(in crate::checks) fn kept(pod: &Value) -> Value {
         "spec": {
             "nodeName": text(pod, "/spec/nodeName"),
             "hostNetwork": is_host,
+            "priorityClassName": text(pod, "/spec/priorityClassName"),
             "containers": containers,
         },
         "status": {"phase": text(pod, "/status/phase"), "podIP": text(pod, "/status/podIP"),
             "conditions": Vec::from_iter(ready)},
+        "requests": requests(pod),
         "hasOwnNetwork": has_own_network(pod),
     })
+}
+
+/// What its containers request in sum, as numbers: no less than each init container, which runs before.
+fn requests(pod: &Value) -> Map<String, Value> {
+    let of = |container: &Value, what: &str| {
+        let stated = container.pointer("/resources/requests").and_then(|all| all.get(what));
+        stated.and_then(quantity).unwrap_or_default()
+    };
+    let sum = |what: &str| {
+        let all: f64 = list(pod, "/spec/containers").map(|one| of(one, what)).sum();
+        let before = list(pod, "/spec/initContainers").map(|one| of(one, what));
+        before.fold(all, f64::max)
+    };
+    RESOURCES.iter().map(|what| ((*what).to_owned(), json!(sum(what)))).collect()
 }
 
 /// Whether kube-manager gives it an address of another network than that of pods.

@@ -7,9 +7,9 @@ use super::Mode::{Api, ApiAndProbe, Client, Probe};
 use super::Severity::{Fatal, Info, Warning};
 use super::{Check, check};
 use crate::checks::{
-    cluster_api, cni, huge_pages, images, mtu, nodes, owners, ports, privileged, probed_control,
+    cluster_api, cni, huge_pages, images, mtu, node_software, nodes, owners, ports, privileged, probed_control,
     probed_data_path, probed_devices, probed_dpdk, probed_functions, probed_matrix, probed_members,
-    probed_node, probed_ports, probed_storage, quotas, registry, rights, roles, shared_nodes,
+    probed_node, probed_ports, probed_storage, quotas, registry, rights, roles, shared_nodes, sizes,
     subnets, surroundings,
 };
 
@@ -109,20 +109,24 @@ pub(super) const CHECKS: [Check; 42] = [
     check(
         "N103",
         (Nodes, Api, Warning),
-        "the nodes have Linux kernels for which there is a vrouter module",
+        "the nodes have Linux kernels for which there is a vrouter module, and software that upstream knows",
         "The module is built for the running kernel. Where there is none, it is built on the node, which needs the headers; a \
-         pod on the node shows whether it can be (D301).",
+         pod on the node shows whether it can be (D301). Upstream has images of modules for RHEL and its kin, and one that \
+         builds for Ubuntu; its node managers ask containerd, CRI-O and Docker what runs, containerd at its usual socket. Other \
+         systems and runtimes are uncertain: upstream's list of platforms is not public.",
         "kubectl get nodes -o wide",
-        Some(nodes::kernels),
+        Some(node_software::software),
     ),
     check(
         "N104",
         (Nodes, Api, Warning),
         "nodes of the control plane have the processors, memory and disk that are documented",
         "Upstream documents 4 cores, 64 GB of memory and 300 GB of disk for a node with all controllers, and 32 GB of memory \
-         and 64 GB of disk for a small one of tf-operator's. Less than the small one ends in databases that are killed.",
+         and 64 GB of disk for a small one of tf-operator's. Less than the small one ends in databases that are killed. What \
+         counts is what the machine has without huge pages and without the requests of other pods there, Kubernetes' own \
+         (priority class system-…) left out. Heaps of Cassandra (maxHeapSize) and its disks (minimumDiskGB) count in sum.",
         "kubectl describe nodes -l node-role.kubernetes.io/control-plane",
-        Some(nodes::sizes),
+        Some(sizes::sizes),
     ),
     check(
         "N105",

@@ -165,6 +165,78 @@ fn health_kernels_sizes_and_addresses() {
 }
 
 #[test]
+fn systems_and_runtimes_that_upstream_does_not_know_are_uncertain() {
+    let with = |field: &str, value: &str| {
+        let (field, value) = (field.to_owned(), value.to_owned());
+        with_node(move |node| node["status"]["nodeInfo"][field] = json!(value))
+    };
+    for known in
+        ["Red Hat Enterprise Linux CoreOS 9.6", "Ubuntu 22.04.5 LTS", "CentOS Linux 7 (Core)"]
+    {
+        says(&with("osImage", known), "N103", Outcome::Ok, "systems and runtimes");
+    }
+    for known in ["cri-o://1.34.1", "docker://27.3.1"] {
+        says(&with("containerRuntimeVersion", known), "N103", Outcome::Ok, "");
+    }
+    let debian = "m1: operating system Debian GNU/Linux 12 (bookworm): upstream has neither";
+    says(&with("osImage", "Debian GNU/Linux 12 (bookworm)"), "N103", Outcome::Uncertain, debian);
+    says(&with("osImage", ""), "N103", Outcome::Uncertain, "operating system none reported");
+    let other = with("containerRuntimeVersion", "frakti://1.0");
+    says(&other, "N103", Outcome::Uncertain, "container runtime frakti://1.0: node managers");
+    let k3s = with("kubeletVersion", "v1.34.1+k3s1");
+    says(&k3s, "N103", Outcome::Warn, "containerd of k3s is not /run/containerd/containerd.sock");
+    says(&but(|world| world.nodes = forbidden()), "N103", Outcome::Uncertain, "may not be read");
+}
+
+#[test]
+fn what_others_request_and_what_services_state_counts() {
+    let pod = |requests: Value, more: Value| {
+        let mut pod = json!({"metadata": {"name": "p", "namespace": "other"}, "spec": {"nodeName": "m1",
+            "containers": [{"image": "x", "resources": {"requests": requests}}]}, "status": {"phase": "Running"}});
+        let parts = more.as_object().into_iter().flatten();
+        parts.for_each(|(key, value)| pod["spec"][key] = value.clone());
+        but(|world| known(&mut world.pods).push(pod))
+    };
+    says(&pod(json!({"cpu": "4", "memory": "35Gi"}), json!({})), "N104", Outcome::Ok, "");
+    let large = pod(json!({"cpu": "4100m", "memory": "36Gi"}), json!({}));
+    says(
+        &large,
+        "N104",
+        Outcome::Warn,
+        "1 of 3 nodes: m1: only 3.9 of 8.0 cores left beside requests of others, only 28.0 of 64.0 GiB of memory left",
+    );
+    let before =
+        json!({"initContainers": [{"image": "i", "resources": {"requests": {"cpu": "5"}}}]});
+    says(&pod(json!({"cpu": "1"}), before), "N104", Outcome::Warn, "only 3.0 of 8.0");
+    // Those of Kubernetes itself, of components, on no node yet, or that are over.
+    for harmless in [json!({"priorityClassName": "system-node-critical"}), json!({"nodeName": ""})]
+    {
+        says(&pod(json!({"cpu": "7"}), harmless), "N104", Outcome::Ok, "");
+    }
+    let mut ours = large.clone();
+    let last = known(&mut ours.pods).len() - 1;
+    known(&mut ours.pods)[last]["metadata"]["labels"] = json!({"tf_manager": "control"});
+    says(&ours, "N104", Outcome::Ok, "");
+    let mut over = large;
+    known(&mut over.pods)[last]["status"]["phase"] = json!("Succeeded");
+    says(&over, "N104", Outcome::Ok, "");
+
+    let pages = with_node(|node| node["status"]["capacity"]["hugepages-1Gi"] = json!("40Gi"));
+    says(&pages, "N104", Outcome::Warn, "only 24.0 of 64.0 GiB of memory left");
+    let cassandras = |heap: &str, disk: i64| {
+        let one = |name: &str| json!({"metadata": {"name": name}, "spec": {"serviceConfiguration": {"maxHeapSize": heap, "minimumDiskGB": disk}}});
+        let both = json!([one("configdb1"), one("analyticsdb1")]);
+        with_manager(move |manager| manager["spec"]["services"]["cassandras"] = both)
+    };
+    says(&cassandras("30g", 100), "N104", Outcome::Ok, "");
+    let heaps = "64.0 GiB of memory left, and heaps of Cassandra (maxHeapSize) have 66.0 in sum";
+    says(&cassandras("33g", 100), "N104", Outcome::Warn, heaps);
+    says(&cassandras("8g", 200), "N104", Outcome::Warn, "is to have (minimumDiskGB) 372.5 in sum");
+    let unread = but(|world| world.pods = forbidden());
+    says(&unread, "N104", Outcome::Uncertain, "what its pods request is not known");
+}
+
+#[test]
 fn addresses_of_nodes() {
     says(&good(), "N105", Outcome::Ok, "of its own");
     let address = |text: &str| {
