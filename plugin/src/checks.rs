@@ -14,6 +14,7 @@ pub(crate) mod nested;
 mod node_software;
 mod nodes;
 mod owners;
+mod patch;
 pub(crate) mod planned;
 pub(crate) mod ports;
 pub(crate) mod privileged;

@@ -159,7 +159,7 @@ pub(super) fn hijacked(world: &World) -> Verdict {
     let names: Vec<String> = found.iter().map(|one| name(one).to_owned()).collect();
     let message =
         format!("kube-manager may watch these instead of Kubernetes' own: {}", few(&names));
-    Verdict::warn(message).fix(format!("kubectl delete crd {}, if nothing uses it", name(first)))
+    Verdict::warn(message).fix(format!("kubectl delete crd {} # if nothing uses it", name(first)))
 }
 
 /// How names of definitions of a group begin in `/openapi/v2`: `crd.projectcalico.org` backwards.

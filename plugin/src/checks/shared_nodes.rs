@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::nodes::{nodes, result, rolled};
+use super::patch::set_field;
 use super::report::{NodeResult, Outcome, Verdict};
 use super::world::{Service, World};
 use super::{few, ports, roles};
@@ -16,28 +17,38 @@ const DATA_PLANE: &str = "Vrouter";
 /// Two groups of vrouters on one node, of one Manager or of two.
 pub(super) fn data_planes(world: &World) -> Verdict {
     judge(world, "at most one group of vrouters on each", |services, node| {
-        let groups: Vec<_> =
-            services.iter().filter(|one| one.facts.kind == DATA_PLANE).map(subject).collect();
-        (groups.len() > 1).then(|| result(node, Outcome::Fail, groups.join(" and ")))
+        let vrouters: Vec<_> = services.iter().filter(|one| one.facts.kind == DATA_PLANE).collect();
+        let groups: Vec<_> = vrouters.iter().map(|one| subject(one)).collect();
+        let last = vrouters.last().filter(|_| groups.len() > 1)?;
+        Some((result(node, Outcome::Fail, groups.join(" and ")), other_nodes(last)))
     })
 }
 
 /// Two services on one node that want one port. Of two groups of vrouters it is said above.
 pub(super) fn ports_of_services(world: &World) -> Verdict {
     judge(world, "no two services want one port", |services, node| {
-        let texts: Vec<String> = clashes(services)
-            .into_iter()
+        let clashes = clashes(services);
+        let (_, other) = clashes.keys().next()?;
+        let fix = other_nodes(services.get(*other)?);
+        let texts: Vec<String> = clashes
+            .iter()
             .map(|((one, other), ports)| {
                 format!(
                     "{} and {} want {}",
-                    name_of(services, one),
-                    name_of(services, other),
-                    few(&ports)
+                    name_of(services, *one),
+                    name_of(services, *other),
+                    few(ports)
                 )
             })
             .collect();
-        (!texts.is_empty()).then(|| result(node, Outcome::Fail, texts.join("; ")))
+        Some((result(node, Outcome::Fail, texts.join("; ")), fix))
     })
+}
+
+/// The command that has the service run where another label is.
+fn other_nodes(service: &Service<'_>) -> String {
+    let way = ["spec", "commonConfiguration", "nodeSelector"];
+    set_field(service, &way, json!({"LABEL": "VALUE"}))
 }
 
 fn name_of(services: &[&Service<'_>], number: usize) -> String {
@@ -76,7 +87,7 @@ fn clashes(services: &[&Service<'_>]) -> BTreeMap<(usize, usize), Vec<String>> {
 fn judge(
     world: &World,
     good: &str,
-    of_node: impl Fn(&[&Service<'_>], &Value) -> Option<NodeResult>,
+    of_node: impl Fn(&[&Service<'_>], &Value) -> Option<(NodeResult, String)>,
 ) -> Verdict {
     if let Some(why) = world.managers.why_unknown() {
         let message = format!("Managers, which say where components run, may not be read: {why}");
@@ -96,5 +107,10 @@ fn judge(
         let runs = |service: &&Service<'_>| roles::may_run(service, node);
         of_node(&services.iter().filter(runs).collect::<Vec<_>>(), node)
     });
-    rolled(nodes.len(), bad.collect(), good)
+    let (bad, fixes): (Vec<_>, Vec<_>) = bad.unzip();
+    let verdict = rolled(nodes.len(), bad, good);
+    match fixes.into_iter().next() {
+        Some(fix) => verdict.fix(fix),
+        None => verdict,
+    }
 }

@@ -283,6 +283,44 @@ fn no_id_is_given_twice_and_none_changes() {
     }
 }
 
+/// What follows `#` is for who runs it. In capitals is what only they know.
+#[test]
+fn each_fix_is_a_command() {
+    const PROGRAMS: [&str; 23] = [
+        "apt-get",
+        "cat",
+        "chronyc",
+        "df",
+        "ethtool",
+        "getent",
+        "ip",
+        "kubectl",
+        "ls",
+        "lspci",
+        "mokutil",
+        "nc",
+        "nft",
+        "oc",
+        "openstack",
+        "skopeo",
+        "ss",
+        "sysctl",
+        "timedatectl",
+        "uname",
+        "dnf",
+        "lsmod",
+        "modprobe",
+    ];
+    for check in CHECKS.iter() {
+        let command = check.fix.split('#').next().unwrap_or_default();
+        let mut parts = command.split(" || ").flat_map(|one| one.split("; "));
+        let is_command =
+            |part: &str| PROGRAMS.contains(&part.split(' ').next().unwrap_or_default());
+        assert!(parts.all(is_command), "{}: {}", check.id, check.fix);
+        assert!(!check.fix.contains(", "), "{} has prose: {}", check.id, check.fix);
+    }
+}
+
 #[test]
 fn the_page_of_checks_is_current() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/reference/checks.md");

@@ -146,7 +146,7 @@ pub(super) const CHECKS: [Check; 42] = [
          unless it is configured to: the members find each other by /etc/hosts, or not at all. The pod that looks asks the DNS of \
          the node. Only nodes with these are looked at, though others are given such names too. Our operator knows members by \
          addresses.",
-        "getent hosts NODE.DOMAIN; one line for each in /etc/hosts of every node with databases",
+        "kubectl debug node/NODE -it --image=busybox -- sh -c 'echo ADDRESS MEMBER.DOMAIN >>/host/etc/hosts'",
         Some(probed_members::names),
     ),
     check(
@@ -157,7 +157,8 @@ pub(super) const CHECKS: [Check; 42] = [
          second stays Pending there, as pods of vrouters keep apart; those of two namespaces take them from each other. \
          Admission compares node selectors, and refuses those of which one has all labels of the other; that others meet on \
          a node by its labels, or by taints that are gone, shows only here.",
-        "kubectl get nodes --show-labels; give each group a node selector that no node of another matches",
+        "kubectl patch managers.tf.tungsten.io NAME -n NAMESPACE --type=json -p \
+         '[{\"op\":\"add\",\"path\":\"/spec/services/vrouters/1/spec/commonConfiguration/nodeSelector\",\"value\":{\"LABEL\":\"VALUE\"}}]'",
         Some(shared_nodes::data_planes),
     ),
     check(
@@ -205,7 +206,8 @@ pub(super) const CHECKS: [Check; 42] = [
          two Controls, two Managers on the same nodes, a port that was set to that of another component. Admission compares \
          services of one object whose selectors show that they share nodes. Addresses are not compared: what listens on \
          127.0.0.1 alone counts too.",
-        "kubectl get nodes --show-labels; give one of them another node selector, or another port where it has a field for it",
+        "kubectl patch managers.tf.tungsten.io NAME -n NAMESPACE --type=json -p \
+         '[{\"op\":\"add\",\"path\":\"/spec/services/controls/1/spec/commonConfiguration/nodeSelector\",\"value\":{\"LABEL\":\"VALUE\"}}]'",
         Some(shared_nodes::ports_of_services),
     ),
     check(

@@ -22,7 +22,7 @@ pub(super) const CHECKS: [Check; 8] = [
         "names of nodes resolve on the nodes [OSDN3060]",
         "kube-manager resolves the name of its own node when it starts, and ends if that leads nowhere. Nothing needs the \
          names of other nodes: of these it is a warning.",
-        "getent hosts $(hostname); lines for /etc/hosts: kubectl opensdn nested hosts",
+        "kubectl opensdn nested hosts",
         Some(nested::names),
     ),
     check(
@@ -31,7 +31,7 @@ pub(super) const CHECKS: [Check; 8] = [
         "the kernels of nodes have macvlan and 8021q [OSDN3068]",
         "The plugin makes an interface of a VLAN and one of macvlan for each pod. The kernel loads their modules when they \
          are needed; kernels that are cut down for clouds do not always have them.",
-        "apt-get install linux-modules-extra-$(uname -r), or dnf install kernel-modules-extra",
+        "apt-get install linux-modules-extra-$(uname -r) || dnf install kernel-modules-extra",
         Some(nested::modules),
     ),
     check(
