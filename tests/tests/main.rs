@@ -60,6 +60,7 @@ mod plugin_nested;
 mod plugin_nested_setup;
 mod plugin_nested_verify;
 mod plugin_outputs;
+mod plugin_rights;
 mod plugin_status;
 mod plugin_upgrade;
 mod policy_author;

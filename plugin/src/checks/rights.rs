@@ -136,7 +136,32 @@ fn tried(rights: usize, applied: &Result<Applied, String>) -> Verdict {
 
 #[cfg(test)]
 mod tests {
-    use super::needed;
+    use std::collections::BTreeSet;
+
+    use super::{Right, VERBS, needed};
+
+    /// The row of the page, with all kinds of the manifests.
+    #[test]
+    fn the_page_of_rights_has_what_an_installation_needs() {
+        const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/src/reference/rights.md");
+        let named = |right: &Right| match right.group.is_empty() {
+            true => format!("`{}`", right.resource),
+            false => format!("`{}.{}`", right.resource, right.group),
+        };
+        let resources: BTreeSet<String> = needed().unwrap().iter().map(named).collect();
+        let resources = Vec::from_iter(resources).join(", ");
+        let start = format!("| {} | ", VERBS.join(", "));
+        let row = format!("{start}{resources} | the objects of an installation |");
+        let page = std::fs::read_to_string(PAGE).unwrap();
+        let (before, rest) = page.split_once("\n## install\n").unwrap();
+        let stored = rest.lines().find(|line| line.starts_with(start.trim_end())).unwrap();
+        if std::env::var_os("UPDATE").is_some() {
+            let rest = rest.replacen(stored, &row, 1);
+            std::fs::write(PAGE, format!("{before}\n## install\n{rest}")).unwrap();
+        } else {
+            assert_eq!(stored, row, "UPDATE=1 cargo test -p kubectl-opensdn the_page_of_rights");
+        }
+    }
 
     #[test]
     fn each_kind_of_the_manifests_has_the_name_by_which_the_api_server_serves_it() {
