@@ -493,7 +493,7 @@ fn files_of_networks_of_pods() {
     says(&probed(|findings| findings.cni = unknown()), "C401", Outcome::Uncertain, "hidden");
     where_another_network_is_first_by_intent_or_it_is_not_said(&with(vec![calico], None));
     let multus = file("00-multus.conf", "multus");
-    says(&with(vec![multus, flannel], None), "C401", Outcome::Ok, "of the meta plugin multus");
+    says(&with(vec![multus, flannel], None), "C401", Outcome::Ok, "");
 }
 
 fn where_another_network_is_first_by_intent_or_it_is_not_said(calico: &World) {
