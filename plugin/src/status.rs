@@ -1,6 +1,7 @@
 //! How the cluster is: what was read of it (`world`), how each pod is (`pods`), which components there are
 //! (`components`), which of them is the cause of what the others wait for (`causes`), what is around them
-//! (`surroundings`), what daemons say of themselves (`introspect`), and the answer (`report`) as text (`text`). All of it is pure but `ask`.
+//! (`surroundings`), what daemons say of themselves (`introspect`), what was denied (`denied`), and the answer (`report`) as
+//! text (`text`). All of it is pure but `ask` and `denied`.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use opensdn_crds::component::Component;
 pub(crate) mod ask;
 mod causes;
 mod components;
+pub(crate) mod denied;
 mod introspect;
 mod legacy;
 mod pods;
@@ -192,6 +194,7 @@ impl World {
             ("the operator's Lease", self.lease.why_unknown()),
             ("the webhook's Deployment", self.webhook.why_unknown()),
             ("the Deployment of who writes its configurations", self.configuration.why_unknown()),
+            ("how many reviews the webhook has denied", self.denied.why_unknown()),
         ];
         let lists = lists.into_iter().map(|(what, why)| (what.to_owned(), why));
         let alone =

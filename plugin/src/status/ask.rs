@@ -7,12 +7,14 @@ use opensdn_crds::component::{COMPONENTS, Component};
 use opensdn_deploy::names;
 
 use super::components::{TYPE, owner};
+use super::denied::{Denied, denied};
 use super::world::World;
 use crate::snapshot::Read;
 use crate::snapshot::ask::Asker;
 use crate::snapshot::places::Places;
 
 /// Lists for objects of components, besides the seven that are always asked for, and that of inventories: twelve together.
+/// That of the webhook's replicas is asked for where there is one less of these.
 const MOST_KINDS: usize = 4;
 /// Namespaces in which upstream's operator is looked for.
 const MOST_NAMESPACES: usize = 3;
@@ -130,10 +132,22 @@ pub(crate) async fn world(asker: &Asker, scope: &Scope) -> World {
     };
     let (kinds, rest) = kinds(&world, scope.kind);
     world.not_listed = rest;
+    let has_room = kinds.len() < MOST_KINDS;
     let alone = objects_of_kinds(asker, scope, kinds);
-    let (alone, tf_operators) = tokio::join!(alone, tf_operators(asker, &world));
-    (world.alone, world.tf_operators) = (alone, tf_operators);
+    let of_webhook = of_webhook(asker, &world, has_room);
+    let (alone, tf_operators, denied) =
+        tokio::join!(alone, tf_operators(asker, &world), Box::pin(of_webhook));
+    (world.alone, world.tf_operators, world.denied) = (alone, tf_operators, denied);
     world
+}
+
+/// What the webhook has denied, where there is a policy by which it does so, and room for a list.
+async fn of_webhook(asker: &Asker, world: &World, has_room: bool) -> Denied {
+    match (world.policies.items(), world.webhook.known()) {
+        ([], _) | (_, None) => Denied::Nothing,
+        _ if !has_room => Denied::Unknown("no more lists are asked for".to_owned()),
+        _ => denied(asker, &world.places).await,
+    }
 }
 
 /// Upstream's operators, each of which looks after the Managers of its namespace. A name says enough there: who may make

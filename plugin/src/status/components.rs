@@ -152,6 +152,7 @@ impl<'a> Said<'a> {
             is_cause: false,
             blocked_by: Vec::new(),
             is_block_certain: true,
+            roles: introspect::roles(&pods),
             pods,
         };
         Known {

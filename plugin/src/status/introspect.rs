@@ -1,9 +1,11 @@
 //! What the operator has heard of daemons by introspect: a pod may be ready whose daemon does not work.
 
+use std::collections::BTreeSet;
+
 use opensdn_crds::status::{DaemonState, DaemonWord, IntrospectStatus, SessionCounts};
 use serde_json::Value;
 
-use super::report::{Counts, PodStatus, Word};
+use super::report::{Counts, PodStatus, Role, Word};
 use super::text::one_line;
 
 /// What the status at `pointer` says; nothing where it says none, or something else.
@@ -57,6 +59,34 @@ pub(super) fn add(status: &IntrospectStatus, pods: &mut [PodStatus]) {
         if let Some(pod) = pod {
             add_one(daemon, pod);
         }
+    }
+}
+
+/// The daemons of which one works and the others wait for it to end, in the words of contrail-status. Where more seem to
+/// work, those that wait are not all listed, and nothing is said.
+pub(super) fn roles(pods: &[PodStatus]) -> Vec<Role> {
+    let all = || pods.iter().flat_map(|pod| &pod.containers);
+    let waiting = all().filter(|one| one.state == Word::Backup).map(|one| one.name.as_str());
+    let names: BTreeSet<&str> = waiting.collect();
+    let roles = names.into_iter().map(|name| {
+        let count = |state| all().filter(|one| one.name == name && one.state == state).count();
+        Role {
+            daemon: said(name).to_owned(),
+            active: count(Word::Active),
+            backup: count(Word::Backup),
+        }
+    });
+    roles.filter(|role| role.active <= 1).collect()
+}
+
+/// What contrail-status calls the daemon of a container (tf-container-builder, `containers/status/contrail-status.py`).
+fn said(container: &str) -> &str {
+    match container {
+        "schematransformer" => "schema",
+        "servicemonitor" => "svc-monitor",
+        "devicemanager" => "device-manager",
+        "kubemanager" => "kube-manager",
+        other => other,
     }
 }
 

@@ -273,6 +273,25 @@ pub(crate) struct Cause {
     pub(crate) look: String,
 }
 
+/// A daemon of which one works at a time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Role {
+    /// As contrail-status calls it: `schema`.
+    pub(crate) daemon: String,
+    /// How many work.
+    pub(crate) active: usize,
+    /// How many wait.
+    pub(crate) backup: usize,
+}
+
+impl Role {
+    /// `active+backup`: a component is as it should be with both.
+    pub(crate) fn word(&self) -> &'static str {
+        if self.active == 0 { "backup" } else { "active+backup" }
+    }
+}
+
 /// How a component is.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -319,6 +338,9 @@ pub(crate) struct ComponentStatus {
     pub(crate) blocked_by: Vec<String>,
     /// Whether it is known that it waits for that; else that may be why it is not active.
     pub(crate) is_block_certain: bool,
+    /// Its daemons of which one works and the others wait for it to end, by what daemons said last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) roles: Vec<Role>,
     /// Its pods.
     pub(crate) pods: Vec<PodStatus>,
 }

@@ -10,6 +10,7 @@ use opensdn_deploy::names::operator::NAMESPACES;
 use opensdn_upgrade::images;
 use serde_json::Value;
 
+use super::denied::Denied;
 use super::report::{Counts, Part, Word, is_current};
 use super::tf_operator;
 use super::world::World;
@@ -107,7 +108,7 @@ impl Nodes {
 pub(super) fn parts(world: &World, now: Timestamp) -> Vec<Part> {
     let webhook = webhook(world, now);
     let configuration = program("webhook configuration", &world.configuration);
-    let policies = policies(&world.policies, &webhook);
+    let policies = policies(&world.policies, &webhook).map(|part| with_denied(part, world, now));
     let parts = [operator(world, now), tf_operator::part(world), Some(webhook)];
     // Where there is no webhook there is nothing to configure.
     let configuration =
@@ -292,6 +293,24 @@ fn policies(read: &Read<Vec<Value>>, webhook: &Part) -> Option<Part> {
     };
     let degrades = !troubles.is_empty();
     Some(Part { state: Some(state), ready, message, degrades, ..empty("policies") })
+}
+
+/// What was denied by them, where nothing else is to be said of them.
+fn with_denied(part: Part, world: &World, now: Timestamp) -> Part {
+    if part.state != Some(Word::Active) {
+        return part;
+    }
+    let message = match &world.denied {
+        Denied::Nothing => return part,
+        Denied::Unknown(_) => "denied ?".to_owned(),
+        Denied::Known { reviews, since } => match time(since) {
+            Some(since) => {
+                format!("denied {reviews} in {}", age(now.as_second() - since.as_second()))
+            }
+            None => format!("denied {reviews}"),
+        },
+    };
+    Part { message, ..part }
 }
 
 /// What is wrong with a policy; what is worst first.

@@ -527,6 +527,29 @@ fn a_policy_that_is_not_in_force_degrades_the_cluster() {
 }
 
 #[test]
+fn what_policies_denied_is_said_of_them_and_a_question_mark_where_it_is_not_known() {
+    use super::denied::Denied;
+
+    let policy = json!({"metadata": {"name": "a", "generation": 1},
+        "status": {"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "True"}]}});
+    let mut world = world(vec![up("Redis")]);
+    world.policies = Read::Known(vec![policy]);
+    let since = "2026-11-12T12:00:00Z".to_owned();
+    for (denied, message) in [
+        (Denied::Nothing, ""),
+        (Denied::Known { reviews: 3, since }, "denied 3 in 12d"),
+        (Denied::Unknown("pods is forbidden".to_owned()), "denied ?"),
+    ] {
+        world.denied = denied.clone();
+        let report = said(&world);
+        let part = report.around.iter().find(|part| part.name == "policies").unwrap();
+        assert_eq!((report.state, part.message.as_str()), (State::Active, message));
+        let why = report.not_read.iter().find(|one| one.what.contains("denied"));
+        assert_eq!(why.map(|one| one.why.as_str()), denied.why_unknown());
+    }
+}
+
+#[test]
 fn depth_shows_pods_and_their_containers() {
     let crash = waits("CrashLoopBackOff", "back-off");
     let report =

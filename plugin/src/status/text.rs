@@ -7,7 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use opensdn_validate::report::printable;
 
 use super::causes;
-use super::report::{ComponentStatus, Counts, Part, PodStatus, State, StatusReport, Word};
+use super::report::{ComponentStatus, Counts, Part, PodStatus, Role, State, StatusReport, Word};
 use crate::snapshot::{age, time};
 use crate::ui::{Layout, style, wrap};
 
@@ -101,6 +101,7 @@ impl StatusReport {
         let mut rows = Vec::new();
         for one in &self.components {
             rows.push(self.component(one, now, detail));
+            rows.extend(one.roles.iter().map(|role| role_row(role, detail)));
             if detail.depth > 1 {
                 rows.extend(one.pods.iter().flat_map(|pod| pod_rows(pod, now, detail)));
             }
@@ -155,6 +156,17 @@ pub(super) fn note(one: &ComponentStatus) -> String {
         _ if one.is_block_certain => format!("blocked by {blocked}"),
         _ => format!("perhaps because of {blocked}; {}", causes::why(one)),
     }
+}
+
+fn role_row(role: &Role, detail: Detail) -> Row {
+    let blank = String::new;
+    let counts = format!("{}+{}", role.active, role.backup);
+    let mut cells =
+        vec![format!("  {}", role.daemon), counts, role.word().to_owned(), blank(), blank()];
+    if detail.wide {
+        cells.extend([blank(), blank()]);
+    }
+    Row { cells, state: Some(Word::Active), note: blank() }
 }
 
 fn pod_rows(pod: &PodStatus, now: Timestamp, detail: Detail) -> Vec<Row> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::denied::Denied;
 use crate::snapshot::Read;
 use crate::snapshot::places::Places;
 
@@ -40,6 +41,8 @@ pub(crate) struct World {
     pub(crate) reviews: Read<Value>,
     /// That of the process that writes the webhook configurations.
     pub(crate) configuration: Read<Value>,
+    /// What the webhook has denied.
+    pub(crate) denied: Denied,
     /// Objects of components by kind, where they were asked for.
     pub(crate) alone: BTreeMap<&'static str, Read<Vec<Value>>>,
     /// Kinds of components of which objects may be there that were not asked for.

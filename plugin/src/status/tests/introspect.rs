@@ -95,6 +95,27 @@ fn a_backup_is_as_it_should_be_and_what_cannot_be_told_is_no_trouble() {
 }
 
 #[test]
+fn of_a_daemon_of_which_one_works_it_is_said_how_many_wait() {
+    let introspect = json!({"functional": 3, "daemons": 3, "notActive": [
+        main_of("config1-1", "backup", ""), main_of("config1-2", "backup", "")]});
+    let report = said(&heard(vec![up("Config")], "Config", introspect));
+    assert_eq!((report.state, word(&report, "Config")), (State::Active, Word::Active));
+    let roles: Vec<(&str, usize, usize)> = report.components[0]
+        .roles
+        .iter()
+        .map(|one| (&*one.daemon, one.active, one.backup))
+        .collect();
+    assert_eq!(roles, [("main", 1, 2)]);
+    let shown = text(&report, 1, false);
+    assert!(shown.contains("\n  main     1+2    active+backup"), "{shown}");
+    // Two that seem to work: not all that wait are listed.
+    let introspect =
+        json!({"functional": 3, "daemons": 3, "notActive": [main_of("config1-1", "backup", "")]});
+    let report = said(&heard(vec![up("Config")], "Config", introspect));
+    assert!(report.components[0].roles.is_empty(), "{:?}", report.components[0].roles);
+}
+
+#[test]
 fn what_no_pod_shows_is_counted_and_what_cannot_be_is_not_shown() {
     let of = |introspect: Value| said(&heard(vec![up("Config")], "Config", introspect));
     let report = of(json!({"functional": 1, "daemons": 3}));
