@@ -239,15 +239,26 @@ impl Ui {
             let message = format!("{question} needs a yes, and there is no terminal to ask on");
             return Err(Failure::new(Exit::Refused, "not-confirmed", message, "add --yes"));
         }
-        self.wipe();
-        let _ = write!(self.err, "{}? [y/N] ", one_line(question)).and_then(|()| self.err.flush());
+        self.question(question);
         let mut reply = String::new();
         let read = io::stdin().lock().read_line(&mut reply);
-        let yes = read.is_ok() && matches!(reply.trim(), "y" | "Y" | "yes" | "Yes");
-        if yes {
+        if read.is_ok() && is_yes(&reply) {
             return Ok(());
         }
         Err(Failure::new(Exit::Refused, "not-confirmed", "nothing has been changed", ""))
+    }
+
+    /// Whether there is a user who reads questions and can answer them.
+    #[must_use]
+    pub fn can_ask(&self) -> bool {
+        io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Writes a question whose answer is yes or no; who asks reads the answer.
+    pub(crate) fn question(&mut self, question: &str) {
+        self.wipe();
+        // As in a warning: what cannot be written is not read either.
+        let _ = write!(self.err, "{}? [y/N] ", one_line(question)).and_then(|()| self.err.flush());
     }
 
     /// Asks for a name before data is deleted, which a yes in a hurry must not do.
@@ -339,4 +350,9 @@ impl Drop for Ui {
     fn drop(&mut self) {
         self.wipe();
     }
+}
+
+/// Whether the reply to a question is a yes.
+pub(crate) fn is_yes(reply: &str) -> bool {
+    matches!(reply.trim(), "y" | "Y" | "yes" | "Yes")
 }

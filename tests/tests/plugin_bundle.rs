@@ -93,7 +93,12 @@ async fn no_secret_that_was_planted_anywhere_is_in_the_bundle() -> Outcome {
          2026-11-25T00:00:05Z -----BEGIN PRIVATE KEY-----\n2026-11-25T00:00:05Z {SECRET}\n2026-11-25T00:00:05Z -----END PRIVATE KEY-----\n\
          2026-11-25T00:00:06Z argv: --admin-password {SECRET} --x\n2026-11-25T00:00:07Z X-Auth-Token: {SECRET}\n2026-11-25T00:00:08Z all is well\n"
     );
-    let logs = log(&[("redis-w1/redis", &written), ("redis-w1/stunnel", &written)]);
+    // The last is what the kubelet gives of the kernel.
+    let logs = log(&[
+        ("redis-w1/redis", &written),
+        ("redis-w1/stunnel", &written),
+        ("/logs/dmesg", &written),
+    ]);
     pods(&sandbox, kubelet(&sandbox, logs).await?, &["w1"]).await?;
     let folder = tempfile::tempdir()?;
     let archive = folder.path().join("a.tar.gz");
@@ -130,6 +135,7 @@ async fn no_secret_that_was_planted_anywhere_is_in_the_bundle() -> Outcome {
         "opensdn/rabbitmqs.json",
         "cluster/nodes.json",
         "logs/tf/redis-w1/redis.log",
+        "nodes/w1/kernel.log",
     ] {
         assert!(has(path), "{path}: {files:#?}");
     }

@@ -17,6 +17,7 @@ struct Manifest<'a> {
     version: &'static str,
     files: &'a [File],
     failed: &'a [Failed],
+    absent: &'a [Failed],
     redacted: &'static str,
 }
 
@@ -60,12 +61,18 @@ impl<W: Write> Archive<W> {
     ///
     /// # Errors
     /// Of the stream.
-    pub(crate) fn finish(mut self, created_at: &str, failed: &[Failed]) -> io::Result<Vec<File>> {
+    pub(crate) fn finish(
+        mut self,
+        created_at: &str,
+        failed: &[Failed],
+        absent: &[Failed],
+    ) -> io::Result<Vec<File>> {
         let manifest = Manifest {
             created_at,
             version: env!("CARGO_PKG_VERSION"),
             files: &self.files,
             failed,
+            absent,
             redacted: "data of Secrets, and what is a secret by its name, its form or its shape, in objects, texts and logs",
         };
         let text = serde_json::to_vec_pretty(&manifest).map_err(io::Error::other)?;
@@ -95,7 +102,7 @@ mod tests {
         for path in ["logs/../../x.log", "/etc/passwd", "logs/./..\\x"] {
             archive.add(path, b"x").unwrap();
         }
-        archive.finish("now", &[]).unwrap();
+        archive.finish("now", &[], &[]).unwrap();
         let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(bytes.as_slice()));
         let names: Vec<String> = archive
             .entries()
@@ -123,7 +130,7 @@ mod tests {
         archive.add("a.json", b"{}").unwrap();
         archive.add(&long, &[b'x'; 1000]).unwrap();
         let failed = [Failed { path: "b".into(), why: "forbidden".into() }];
-        archive.finish("now", &failed).unwrap();
+        archive.finish("now", &failed, &[]).unwrap();
         let run = |arguments: &[&str]| {
             let output = std::process::Command::new("tar")
                 .arg("-C")

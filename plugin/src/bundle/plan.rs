@@ -1,13 +1,16 @@
-//! What is collected (pure): the lists, with their files, and the logs of the pods that were found.
+//! What is collected (pure): the lists, with their files, the logs of the pods that were found, the metrics of our own
+//! programs, what kernels said, and how much it comes to.
 
 use std::collections::BTreeSet;
 
 use opensdn_crds::component::COMPONENTS;
+use opensdn_deploy::names;
 use serde_json::Value;
 
-use crate::logs::files::LogFile;
+use super::introspect::{Daemon, MOST_PAGE};
+use crate::logs::files::{LogFile, MOST_BYTES};
 use crate::snapshot::places::Places;
-use crate::snapshot::{list, name, namespace, number, text};
+use crate::snapshot::{label, list, name, namespace, number, text};
 
 /// The most of one log, in bytes.
 pub(crate) const MOST_LOG: usize = 10 << 20;
@@ -111,6 +114,104 @@ pub(crate) fn logs(pods: &[Value], since_seconds: u64) -> Vec<Task> {
     tasks
 }
 
+/// The metrics of the webhook, of what writes its configurations, and of the operator.
+pub(crate) fn metrics(pods: &[Value]) -> Vec<Task> {
+    let ours = [names::webhook::NAME, names::configuration::NAME, names::operator::NAME];
+    let mine = pods.iter().filter(|pod| {
+        let is_ours = label(pod, names::NAME_LABEL).is_some_and(|name| ours.contains(&name));
+        is_ours && text(pod, "/status/phase") == "Running"
+    });
+    let tasks = mine.map(|pod| {
+        let (place, pod_name) = (namespace(pod), name(pod));
+        let mut ports = list(pod, "/spec/containers").flat_map(|one| list(one, "/ports"));
+        let port = ports.find(|port| text(port, "/name") == ADMIN);
+        let port = port.and_then(|port| number(port, "/containerPort")).unwrap_or(ADMIN_PORT);
+        task(
+            format!("metrics/{place}/{pod_name}.txt"),
+            format!("/api/v1/namespaces/{place}/pods/{pod_name}:{port}/proxy/metrics"),
+        )
+    });
+    tasks.collect()
+}
+
+/// Where our programs have their metrics.
+const ADMIN: &str = "admin";
+const ADMIN_PORT: i64 = 8080;
+
+/// What the kernel of a node said: the first of these files that its kubelet gives. Of the last one only lines of the kernel
+/// count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KernelLog {
+    /// The file in the archive.
+    pub(crate) file: String,
+    /// Where it may be.
+    pub(crate) paths: [String; 3],
+}
+
+/// Those of the nodes.
+pub(crate) fn kernel_logs<'n>(nodes: impl IntoIterator<Item = &'n str>) -> Vec<KernelLog> {
+    let of = |node: &str| {
+        let path = |file: &str| format!("/api/v1/nodes/{node}/proxy/logs/{file}");
+        let file = format!("nodes/{node}/kernel.log");
+        KernelLog { file, paths: ["dmesg", "kern.log", "messages"].map(path) }
+    };
+    nodes.into_iter().map(of).collect()
+}
+
+/// How much there is to ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Size {
+    logs: usize,
+    files: usize,
+    pages: usize,
+    kernels: usize,
+    /// What has been read already, in bytes.
+    read: usize,
+}
+
+impl Size {
+    pub(crate) fn of(
+        read: usize,
+        logs: &[Task],
+        daemons: &[Daemon],
+        kernels: &[KernelLog],
+    ) -> Self {
+        let pages = daemons.iter().map(|daemon| daemon.pages.len()).sum();
+        Self { logs: logs.len(), files: 0, pages, kernels: kernels.len(), read }
+    }
+
+    pub(crate) fn with_files(self, files: usize) -> Self {
+        Self { files, ..self }
+    }
+
+    /// No more than so many bytes, before they are compressed.
+    pub(crate) fn most(&self) -> u64 {
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let logs = number(self.logs).saturating_mul(number(MOST_LOG));
+        let files = number(self.files).saturating_mul(MOST_BYTES);
+        let rest = number(self.pages).saturating_mul(MOST_PAGE);
+        let kernels = number(self.kernels).saturating_mul(MOST_KERNEL);
+        [files, rest, kernels, number(self.read)].into_iter().fold(logs, u64::saturating_add)
+    }
+
+    /// As people read it.
+    pub(crate) fn text(&self) -> String {
+        let parts = [
+            (self.logs, "logs"),
+            (self.files, "files of daemons"),
+            (self.pages, "pages of introspect"),
+            (self.kernels, "logs of kernels"),
+        ];
+        let parts = parts.iter().filter(|(count, _)| *count > 0);
+        let parts: Vec<String> = parts.map(|(count, what)| format!("{count} {what}")).collect();
+        let parts = if parts.is_empty() { "nothing more".to_owned() } else { parts.join(", ") };
+        format!("{parts}: {} MiB at most, before it is compressed", self.most().div_ceil(1 << 20))
+    }
+}
+
+/// The most of what a kernel said, in bytes.
+pub(crate) const MOST_KERNEL: u64 = 1 << 20;
+
 /// The files of daemons on their nodes, each with a name of its own.
 pub(crate) fn files(files: &[LogFile]) -> Vec<Task> {
     let mut taken = BTreeSet::new();
@@ -127,6 +228,34 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn metrics_are_those_of_our_programs_at_the_port_that_they_have() {
+        let pod = |name: &str, of: &str, phase: &str, ports: Value| {
+            json!({"metadata": {"name": name, "namespace": "s", "labels": {"app.kubernetes.io/name": of}},
+                "spec": {"containers": [{"ports": ports}]}, "status": {"phase": phase}})
+        };
+        let port = json!([{"name": "https", "containerPort": 8443}, {"name": "admin", "containerPort": 9090}]);
+        let pods = [
+            pod("w", "opensdn-webhook", "Running", port),
+            pod("o", "opensdn-operator", "Running", json!([])),
+            pod("p", "opensdn-operator", "Pending", json!([])),
+            pod("x", "other", "Running", json!([])),
+        ];
+        let paths: Vec<String> = metrics(&pods).into_iter().map(|task| task.path).collect();
+        let of = |pod: &str| format!("/api/v1/namespaces/s/pods/{pod}/proxy/metrics");
+        assert_eq!(paths, [of("w:9090"), of("o:8080")]);
+    }
+
+    #[test]
+    fn how_much_it_is_at_most_is_said_before() {
+        let logs = vec![task("a", "b"); 3];
+        let size = Size::of(1, &logs, &[], &kernel_logs(["m1", "m2"])).with_files(2);
+        let said = "3 logs, 2 files of daemons, 2 logs of kernels: 53 MiB at most, before it is compressed";
+        assert_eq!(size.text(), said);
+        let size = Size::of(0, &[], &[], &[]);
+        assert_eq!(size.text(), "nothing more: 0 MiB at most, before it is compressed");
+    }
 
     #[test]
     fn every_kind_of_ours_and_every_container_that_ran_is_in_the_plan() {

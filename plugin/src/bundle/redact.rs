@@ -3,6 +3,7 @@
 //! not clear how far a secret goes, more is taken out than less.
 
 mod blocks;
+pub(crate) mod elements;
 mod encoded;
 mod flags;
 mod json;

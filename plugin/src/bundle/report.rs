@@ -16,6 +16,9 @@ pub(crate) struct SupportBundle {
     pub(crate) files: Vec<File>,
     /// What could not be had, and why.
     pub(crate) failed: Vec<Failed>,
+    /// What is not there to be had, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) absent: Vec<Failed>,
     /// What would be asked for, of a dry run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) planned: Vec<String>,

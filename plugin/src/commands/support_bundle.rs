@@ -1,51 +1,71 @@
 //! `support-bundle`: what a person who helps needs of a cluster, in one archive without secrets.
 
+use std::collections::BTreeSet;
 use std::io::BufWriter;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use k8s_openapi::jiff::Timestamp;
+use kube::Client;
+use opensdn_crds::component::Component;
+use opensdn_node_probe::{FORMAT, Wanted};
 use serde_json::Value;
 
+use crate::bundle::Pseudonyms;
 use crate::bundle::archive::Archive;
-use crate::bundle::collect::{self, Collected};
-use crate::bundle::plan::{self, Task};
-use crate::bundle::redact;
+use crate::bundle::collect::{Collected, Collector, Found, Lists};
+use crate::bundle::introspect::{self, Daemon};
+use crate::bundle::judged::{document, judged};
+use crate::bundle::plan::{self, KernelLog, Size, Task};
+use crate::bundle::redactor::{Redactor, patterns};
 use crate::bundle::report::{Failed, SupportBundle};
-use crate::checks::planned::Planned;
+use crate::checks::probed_node::SYSCTLS;
 use crate::cli::Global;
 use crate::clients::AsksCluster;
 use crate::exit::{Exit, Failure};
 use crate::logs::files::{Unread, files, folders};
 use crate::logs::sources::Subject;
-use crate::output::{Answer, Output};
+use crate::output::Output;
 use crate::part_file::{PartFile, PartFileError};
+use crate::probe::image::{image, installed};
+use crate::probe::run::{LONGEST_OF_THREE, Run, up_to};
+use crate::probe::{self, Asked, Network, Nodes, readable};
 use crate::runtime::Runtime;
 use crate::signals::Signals;
 use crate::snapshot::ask::Asker;
 use crate::snapshot::places::Places;
-use crate::snapshot::text;
-use crate::ui::Ui;
-use crate::{checks, status};
+use crate::snapshot::{Read, name, namespace, text};
+use crate::ui::{Ui, is_yes};
 
 const EXAMPLES: &str = "\
 Examples:
   # Everything of the last day, into opensdn-support-TIME.tar.gz
   kubectl opensdn support-bundle
 
-  # Objects, status and checks, without any log
+  # Objects, status and checks, and nothing of pods and nodes
   kubectl opensdn support-bundle --quick
+
+  # Also how nodes are, with their networks of pods: pods are made for it and removed
+  kubectl opensdn support-bundle --probe
+
+  # For others: without addresses, and without what patterns of your own match
+  kubectl opensdn support-bundle --redact-addresses --redact-file patterns.txt
 
   # What would be asked for
   kubectl opensdn support-bundle --dry-run
+
+How much it is at most is said before logs are read; on a terminal it is asked whether that is to
+be done. The files of daemons and what kernels said need the right to get nodes/proxy, pages of
+introspect and metrics the right to get pods/proxy. What cannot be had is in manifest.json, with
+the reason.
 
 Data of Secrets is left out, and what is a secret by its name, its form or its shape is replaced
 in objects, texts and logs. Look at what is in it before you send it: a secret that is none of
 these is not known.
 
 Exit codes: 0 all is in it, 1 something could not be had (the archive is written), 2 it cannot be
-written, 3 the cluster cannot be asked.";
+written, 3 the cluster cannot be asked, 5 the answer was no.";
 
 /// Arguments of `support-bundle`.
 #[derive(Debug, Args)]
@@ -57,15 +77,36 @@ pub(crate) struct SupportBundleCommand {
     /// How old what is in logs may be.
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = opensdn_duration::parse)]
     since: Duration,
-    /// Without logs.
+    /// Without logs, and without what pods and nodes are asked for.
     #[arg(long)]
     quick: bool,
-    /// Only logs of pods on this node (repeatable).
+    /// Only logs of this node and of pods on it, and only what these are asked for (repeatable).
     #[arg(long, value_name = "NAME", conflicts_with = "quick")]
     node: Vec<String>,
-    /// Without the files that daemons write on their nodes, for which the right to get nodes/proxy is needed.
+    /// Without the files of nodes, for which the right to get nodes/proxy is needed.
     #[arg(long)]
     no_files: bool,
+    /// Without pages of introspect and metrics, for which the right to get pods/proxy is needed.
+    #[arg(long)]
+    no_introspect: bool,
+    /// Also look at each node, with its configurations of networks of pods, by a pod that is removed afterwards.
+    #[arg(long, conflicts_with = "quick")]
+    probe: bool,
+    /// The image that looks [default: the operator's of this cluster, else of this release].
+    #[arg(long, value_name = "IMAGE", requires = "probe")]
+    probe_image: Option<String>,
+    /// How long each node has to answer, up to 4m.
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = up_to(LONGEST_OF_THREE))]
+    probe_timeout: Duration,
+    /// A file with a regular expression on each line: what matches one is taken out, too.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    redact_file: Option<PathBuf>,
+    /// Put a pseudonym in the place of each address, the same one everywhere.
+    #[arg(long)]
+    redact_addresses: bool,
+    /// Do not ask.
+    #[arg(short, long)]
+    yes: bool,
     /// Show what would be asked for; nothing is written.
     #[arg(long)]
     dry_run: bool,
@@ -75,15 +116,48 @@ pub(crate) struct SupportBundleCommand {
     _output: Output,
 }
 
+/// What is asked for beside lists.
+struct Plan {
+    logs: Vec<Task>,
+    metrics: Vec<Task>,
+    daemons: Vec<Daemon>,
+    kernels: Vec<KernelLog>,
+    files: Vec<Task>,
+    /// Folders of nodes that could not be listed.
+    unlisted: Vec<Unread>,
+}
+
+/// An archive that is being written.
+struct Opened {
+    now: Timestamp,
+    name: String,
+    path: PathBuf,
+    file: PartFile,
+}
+
 impl SupportBundleCommand {
     pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
         if global.cluster.namespace.is_some() {
             let message = "--namespace has no effect: the namespaces of OpenSDN are meant";
             return Err(Failure::usage(message, "leave it out"));
         }
+        let report = self.make(global, ui)?;
+        if self.dry_run {
+            ui.answer(&report, |out| {
+                report.planned.iter().try_for_each(|path| writeln!(out, "{path}"))
+            })?;
+            return Ok(Exit::Done);
+        }
+        show(&report, ui)?;
+        Ok(if report.failed.is_empty() { Exit::Done } else { Exit::Findings })
+    }
+
+    /// Makes it; of a dry run, what would be asked for.
+    pub(crate) fn make(&self, global: &Global, ui: &mut Ui) -> Result<SupportBundle, Failure> {
+        let redactor = self.redactor()?;
         let runtime = Runtime::start(global)?;
         let (client, server) = runtime.block_on(global.client_and_server())?;
-        let asker = Asker::new(client);
+        let asker = Asker::new(client.clone());
         let namespaces = runtime.block_on(Box::pin(async {
             asker.version(&server).await?;
             let places = Places::of(&asker, opensdn_deploy::names::NAMESPACE).await;
@@ -92,66 +166,107 @@ impl SupportBundleCommand {
         }))?;
         let lists = plan::lists(&namespaces);
         if self.dry_run {
-            let report = self.planned(&lists);
-            ui.answer(&report, |out| {
-                report.planned.iter().try_for_each(|path| writeln!(out, "{path}"))
-            })?;
-            return Ok(Exit::Done);
+            return Ok(self.planned(&lists));
         }
-        let now = Timestamp::now();
+        let collector = Collector::new(asker, redactor);
+        let opened = self.begin(Timestamp::now())?;
+        let mut collected = Vec::new();
+        if self.probe {
+            let probed = Box::pin(self.probed(&client, &server, &collector, ui));
+            collected = runtime.block_on(probed)?;
+        }
+        ui.progress(&format!("asking {server} for {} lists", lists.len()));
+        let look = Box::pin(self.look(&collector, lists, ui));
+        let (lists, plan) = runtime.block_on(unless_interrupted(look))?;
+        collected.extend(lists.files(collector.redactor()));
+        self.confirm(&runtime, &collected, &plan, ui)?;
+        let rest = Box::pin(unless_interrupted(collect(&collector, plan, &server, ui)));
+        collected.extend(runtime.block_on(rest)?);
+        write(opened, collected, collector.redactor())
+    }
+
+    fn redactor(&self) -> Result<Redactor, Failure> {
+        let patterns = match &self.redact_file {
+            None => Vec::new(),
+            Some(path) => patterns(path).map_err(|error| {
+                let message = "the patterns of --redact-file cannot be used";
+                let hint =
+                    "write a regular expression on each line; what begins with # is a comment";
+                Failure::usage(message, hint).because(&error)
+            })?,
+        };
+        let addresses = self.redact_addresses.then(Pseudonyms::new).transpose();
+        let addresses = addresses.map_err(|error| {
+            let message = "addresses cannot be found";
+            Failure::usage(message, "leave out --redact-addresses").because(&error)
+        })?;
+        Ok(Redactor::new(patterns, addresses))
+    }
+
+    fn begin(&self, now: Timestamp) -> Result<Opened, Failure> {
         let name = format!("opensdn-support-{}", now.strftime("%Y%m%d-%H%M%S"));
         let path = self.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.tar.gz")));
         let file = PartFile::begin(&path).map_err(unwritable)?;
-        let lost = |source| unwritable(file.unwritable(source));
-        let seconds = u64::try_from(now.as_second()).unwrap_or_default();
-        let mut archive = Archive::new(BufWriter::new(file.file()), &name, seconds);
-        let mut failed = Vec::new();
-        ui.progress(&format!("asking {server} for {} lists", lists.len()));
-        let collected = Box::pin(unless_interrupted(self.collect(&asker, lists, &server, ui)));
-        for (name, content) in runtime.block_on(collected)? {
-            match content {
-                Ok(Some(content)) => archive.add(&name, &content).map_err(lost)?,
-                Ok(None) => {}
-                Err(why) => failed.push(Failed { path: name, why: redact::text(&why) }),
+        Ok(Opened { now, name, path, file })
+    }
+
+    /// Whether so much is to be read, where there is a user to ask.
+    fn confirm(
+        &self,
+        runtime: &Runtime,
+        collected: &[Collected],
+        plan: &Plan,
+        ui: &mut Ui,
+    ) -> Result<(), Failure> {
+        if self.quick {
+            return Ok(());
+        }
+        let read = collected.iter().map(|(_, found)| match found {
+            Found::Content(content) => content.len(),
+            Found::Nothing | Found::Absent(_) | Found::Failed(_) => 0,
+        });
+        let size = Size::of(read.sum(), &plan.logs, &plan.daemons, &plan.kernels);
+        let size = size.with_files(plan.files.len()).text();
+        ui.progress(&format!("to be read{}: {size}", self.of_nodes()));
+        if self.yes || !ui.can_ask() {
+            return Ok(());
+        }
+        ui.question(&format!("read {size}; is that to be done"));
+        let (send, reply) = tokio::sync::oneshot::channel();
+        // In a thread that may wait until the process ends, as an interrupt ends the question.
+        std::thread::spawn(move || {
+            let mut reply = String::new();
+            let read = std::io::stdin().read_line(&mut reply);
+            send.send(read.is_ok() && is_yes(&reply))
+        });
+        match runtime.block_on(unless_interrupted(reply))? {
+            Ok(true) => Ok(()),
+            Ok(false) | Err(_) => {
+                let hint = "--since, --node, --no-files, --no-introspect and --quick make it less";
+                Err(Failure::new(Exit::Refused, "not-confirmed", "nothing was written", hint))
             }
         }
-        let files = archive.finish(&now.to_string(), &failed).map_err(lost)?;
-        file.finish().map_err(unwritable)?;
-        let archive = Some(path.display().to_string());
-        let report = SupportBundle { archive, files, failed, planned: vec![] };
-        let bytes: usize = report.files.iter().map(|file| file.bytes).sum();
-        ui.answer(&report, |out| {
-            let (path, files) = (path.display(), report.files.len());
-            writeln!(
-                out,
-                "{path}  {files} files, {} KiB, {} could not be had",
-                bytes >> 10,
-                report.failed.len()
-            )
-        })?;
-        for (why, paths) in grouped(&report.failed) {
-            ui.note(&format!("not in it: {}: {why}", named(&paths)));
-        }
-        Ok(if report.failed.is_empty() { Exit::Done } else { Exit::Findings })
     }
-}
 
-/// A file, and its content: none where there is nothing of the kind, else why not.
-type Answered = (String, Result<Option<Vec<u8>>, String>);
-
-impl SupportBundleCommand {
     /// What would be asked for.
     fn planned(&self, lists: &[Task]) -> SupportBundle {
-        let planned = lists.iter().map(|task| task.path.clone());
-        let logs = format!("logs of every container of these pods{}", self.of_nodes());
-        let files = format!(
-            "files that daemons of these pods write below /var/log/contrail{}",
-            self.of_nodes()
-        );
-        let planned = planned.chain(Some(logs).filter(|_| !self.quick));
-        let planned =
-            planned.chain(Some(files).filter(|_| !self.quick && !self.no_files)).collect();
-        SupportBundle { archive: None, files: vec![], failed: vec![], planned }
+        let on = self.of_nodes();
+        let asks_pods = !self.quick && !self.no_introspect;
+        let asks_nodes = !self.quick && !self.no_files;
+        let more = [
+            (!self.quick, format!("logs of every container of these pods{on}")),
+            (asks_pods, format!("pages of introspect of the daemons in these pods{on}")),
+            (asks_pods, "metrics of the webhook and of the operator".to_owned()),
+            (
+                asks_nodes,
+                format!("files that daemons of these pods write below /var/log/contrail{on}"),
+            ),
+            (asks_nodes, format!("what kernels have written below /var/log of nodes{on}")),
+            (self.probe, format!("how nodes are, by a pod on each{on}")),
+        ];
+        let more = more.into_iter().filter_map(|(is_meant, what)| is_meant.then_some(what));
+        let planned = lists.iter().map(|task| task.path.clone()).chain(more).collect();
+        SupportBundle { archive: None, files: vec![], failed: vec![], absent: vec![], planned }
     }
 
     /// The nodes that are meant, where not all are.
@@ -159,54 +274,152 @@ impl SupportBundleCommand {
         if self.node.is_empty() { String::new() } else { format!(" on {}", self.node.join(" ")) }
     }
 
-    /// All that the archive shall have.
-    async fn collect(
-        &self,
-        asker: &Asker,
-        lists: Vec<Task>,
-        server: &str,
-        ui: &mut Ui,
-    ) -> Vec<Answered> {
-        let mut collected = collect::lists(asker, lists).await;
-        let mut unlisted = Vec::new();
-        if !self.quick {
-            let mut pods: Vec<Value> = collected.iter().flat_map(pods_in).collect();
-            let is_meant = |node: &str| self.node.iter().any(|one| one == node);
-            pods.retain(|pod| self.node.is_empty() || is_meant(text(pod, "/spec/nodeName")));
-            let logs = plan::logs(&pods, self.since.as_secs().max(1));
-            let (most, number) = (plan::MOST_LOG >> 20, logs.len());
-            let of = format!("{number} logs of {} pods{}", pods.len(), self.of_nodes());
-            ui.progress(&format!("reading {of}: {} MiB at most, {most} of each", number * most));
-            collected.extend(collect::logs(asker, logs).await);
-            if !self.no_files {
-                unlisted = self.files(asker, &pods, &mut collected, ui).await;
-            }
-        }
-        let judged = Box::pin(judged(asker, server)).await;
-        let judged = judged.map(|(file, content)| (file.to_owned(), content.map(Some)));
-        let unlisted = unlisted.into_iter().map(|(folder, why)| (folder, Err(why)));
-        let collected = collected.into_iter().map(|(task, content)| (task.file, content));
-        collected.chain(unlisted).chain(judged).collect()
+    fn means(&self, node: &str) -> bool {
+        self.node.is_empty() || self.node.iter().any(|one| one == node)
     }
 
-    /// Adds the files that daemons of these pods write on their nodes; what could not be listed.
-    async fn files(
-        &self,
-        asker: &Asker,
-        pods: &[Value],
-        collected: &mut Vec<Collected>,
-        ui: &mut Ui,
-    ) -> Vec<Unread> {
+    /// Asks for the lists, and says what else there is to ask for.
+    async fn look(&self, collector: &Collector, tasks: Vec<Task>, ui: &mut Ui) -> (Lists, Plan) {
+        let lists = collector.lists(tasks).await;
+        let mut pods = lists.pods();
+        let metrics = plan::metrics(&pods);
+        pods.retain(|pod| self.means(text(pod, "/spec/nodeName")));
+        let object = |facts: &Component, place: &str, one: &str| {
+            let file = format!("opensdn/{}.json", facts.plural);
+            lists.items(file).find(|object| namespace(object) == place && name(object) == one)
+        };
+        let daemons = introspect::daemons(&pods, object);
+        let nodes: BTreeSet<&str> =
+            lists.items("cluster/nodes.json".to_owned()).map(name).collect();
+        let kernels = plan::kernel_logs(nodes.into_iter().filter(|node| self.means(node)));
+        let logs = plan::logs(&pods, self.since.as_secs().max(1));
+        let (files, unlisted) = (Vec::new(), Vec::new());
+        let mut plan = Plan { logs, metrics, daemons, kernels, files, unlisted };
+        if self.quick {
+            plan.logs.clear();
+        }
+        if self.quick || self.no_introspect {
+            plan.metrics.clear();
+            plan.daemons.clear();
+        }
+        if self.quick || self.no_files {
+            plan.kernels.clear();
+        } else {
+            (plan.files, plan.unlisted) = self.files(collector.asker(), &pods, ui).await;
+        }
+        (lists, plan)
+    }
+
+    /// The files that daemons of these pods write on their nodes; what could not be listed.
+    async fn files(&self, asker: &Asker, pods: &[Value], ui: &mut Ui) -> (Vec<Task>, Vec<Unread>) {
         let folders = folders(pods, Subject::All, |_| true);
         if folders.is_empty() {
-            return Vec::new();
+            return (Vec::new(), Vec::new());
         }
         ui.progress(&format!("looking for files of daemons in {} folders of nodes", folders.len()));
         let (files, unlisted) = files(asker, &folders, Some(self.since), Timestamp::now()).await;
-        ui.progress(&format!("reading {} files of daemons", files.len()));
-        collected.extend(collect::files(asker, plan::files(&files)).await);
-        unlisted
+        (plan::files(&files), unlisted)
     }
+
+    /// How nodes are, by a pod on each.
+    async fn probed(
+        &self,
+        client: &Client,
+        server: &str,
+        collector: &Collector,
+        ui: &mut Ui,
+    ) -> Result<Vec<Collected>, Failure> {
+        let asker = collector.asker();
+        let date = asker.version(server).await?.date;
+        let nodes: Read<Vec<Value>> = asker.list("/api/v1/nodes").await;
+        let nodes = probe::nodes(readable(&nodes)?).into_iter();
+        let nodes: Nodes = nodes.filter(|(node, _)| self.means(node)).collect();
+        let image = match &self.probe_image {
+            Some(image) => image.clone(),
+            None => image(installed(asker).await.as_ref())?,
+        };
+        let now = date.unwrap_or_else(Timestamp::now);
+        let (timeout, needed_by) = (self.probe_timeout, "--probe");
+        let run = Run { image, timeout, now, needed_by };
+        let wanted = Wanted {
+            format: FORMAT,
+            module: "vrouter".to_owned(),
+            sysctls: SYSCTLS.map(str::to_owned).into(),
+            ..Wanted::default()
+        };
+        let name = "opensdn-probe".to_owned();
+        let asked = Asked { name, network: Network::Node, nodes, wanted };
+        let answers = run.ask(client, &asked, ui).await?;
+        let one = |(node, answer): (String, Result<probe::Answer, String>)| {
+            let redactor = collector.redactor();
+            let content = answer.and_then(|answer| document(&answer.findings, redactor));
+            let found = content.map_or_else(Found::Failed, Found::Content);
+            (format!("nodes/{node}/probe.json"), found)
+        };
+        Ok(answers.into_iter().map(one).collect())
+    }
+}
+
+/// All that the archive shall have beside lists.
+async fn collect(collector: &Collector, plan: Plan, server: &str, ui: &mut Ui) -> Vec<Collected> {
+    let Plan { logs, metrics, daemons, kernels, files, unlisted } = plan;
+    ui.progress(&format!("reading {} logs", logs.len()));
+    let mut collected = collector.logs(logs).await;
+    collected.extend(collector.logs(metrics).await);
+    ui.progress(&format!("asking {} daemons by introspect", daemons.len()));
+    collected.extend(collector.pages(daemons).await);
+    ui.progress(&format!("reading {} files of daemons", files.len()));
+    collected.extend(collector.files(files).await);
+    collected.extend(collector.kernels(kernels).await);
+    collected.extend(unlisted.into_iter().map(|(folder, why)| (folder, Found::Failed(why))));
+    let judged = Box::pin(judged(collector.asker(), server, collector.redactor())).await;
+    let of = |(file, content): (String, Result<Vec<u8>, String>)| {
+        (file, content.map_or_else(Found::Failed, Found::Content))
+    };
+    collected.extend(judged.map(of));
+    collected
+}
+
+/// Writes the archive.
+fn write(
+    opened: Opened,
+    collected: Vec<Collected>,
+    redactor: &Redactor,
+) -> Result<SupportBundle, Failure> {
+    let Opened { now, name, path, file } = opened;
+    let lost = |source| unwritable(file.unwritable(source));
+    let seconds = u64::try_from(now.as_second()).unwrap_or_default();
+    let mut archive = Archive::new(BufWriter::new(file.file()), &name, seconds);
+    let (mut failed, mut absent) = (Vec::new(), Vec::new());
+    for (name, found) in collected {
+        let path = redactor.name(&name);
+        match found {
+            Found::Content(content) => archive.add(&path, &content).map_err(lost)?,
+            Found::Nothing => {}
+            Found::Absent(why) => absent.push(Failed { path, why: redactor.text(&why) }),
+            Found::Failed(why) => failed.push(Failed { path, why: redactor.text(&why) }),
+        }
+    }
+    let files = archive.finish(&now.to_string(), &failed, &absent).map_err(lost)?;
+    file.finish().map_err(unwritable)?;
+    let archive = Some(path.display().to_string());
+    Ok(SupportBundle { archive, files, failed, absent, planned: vec![] })
+}
+
+/// Says what is in it and what is not.
+fn show(report: &SupportBundle, ui: &mut Ui) -> Result<(), Failure> {
+    let bytes: usize = report.files.iter().map(|file| file.bytes).sum();
+    let (files, lacks) = (report.files.len(), report.failed.len());
+    let said = format!("{files} files, {} KiB, {lacks} could not be had", bytes >> 10);
+    let archive = report.archive.as_deref().unwrap_or_default();
+    ui.answer(report, |out| writeln!(out, "{archive}  {said}"))?;
+    for (why, paths) in grouped(&report.failed) {
+        ui.note(&format!("not in it: {}: {why}", named(&paths)));
+    }
+    for (why, paths) in grouped(&report.absent) {
+        ui.detail(&format!("not there: {}: {why}", named(&paths)));
+    }
+    Ok(())
 }
 
 /// What could not be had for the same reason, together.
@@ -263,38 +476,6 @@ fn unwritable(error: PartFileError) -> Failure {
     };
     let message = "the archive cannot be written";
     Failure::new(Exit::Usage, "unwritable-archive", message, hint).because(&error)
-}
-
-/// The pods of a list that was collected.
-fn pods_in((task, content): &Collected) -> Vec<Value> {
-    let is_pods = task.file.ends_with("/pods.json");
-    let content = content.as_ref().ok().and_then(Option::as_ref).filter(|_| is_pods);
-    let list: Option<Value> = content.and_then(|content| serde_json::from_slice(content).ok());
-    match list.and_then(|mut list| list.get_mut("items").map(Value::take)) {
-        Some(Value::Array(items)) => items,
-        _ => Vec::new(),
-    }
-}
-
-/// What `status` and `check` say.
-async fn judged(asker: &Asker, server: &str) -> [(&'static str, Result<Vec<u8>, String>); 2] {
-    let scope = status::ask::Scope {
-        control_namespace: opensdn_deploy::names::NAMESPACE.to_owned(),
-        ..status::ask::Scope::default()
-    };
-    let world = Box::pin(status::ask::world(asker, &scope)).await;
-    let status = document(&status::assess(&world, Timestamp::now()));
-    let checks = match Box::pin(checks::ask::world(asker, server, &Planned::default())).await {
-        Ok(world) => document(&checks::judge(&world, &checks::Chosen::default())),
-        Err(failure) => Err(failure.message),
-    };
-    [("status.json", status), ("check.json", checks)]
-}
-
-fn document<A: Answer>(answer: &A) -> Result<Vec<u8>, String> {
-    let mut value = serde_json::to_value(answer).map_err(|error| error.to_string())?;
-    redact::object(&mut value);
-    serde_json::to_vec_pretty(&value).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
