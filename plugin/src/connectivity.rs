@@ -1,5 +1,6 @@
 //! Whether pods have a network: what pods as any other found of each other, of Services and of names is judged here, test
-//! by test, and every function is pure but those of `sample`, which asks the pods. The tests are in `scenario`, text and
+//! by test, and every function is pure but those of `sample`, which asks the pods. The tests are in `scenario`, which of them
+//! are meant in `chosen`, what a cleanup answers in `cleanup`, text and
 //! JUnit's XML in `text`; how fast it is measures `speed`. Deliberately not here: how pods are asked (`crate::probe`).
 
 use std::net::SocketAddr;
@@ -13,6 +14,8 @@ use crate::output::Answer;
 use crate::probe::Answers;
 use crate::probe::peers::questions;
 
+pub(crate) mod chosen;
+pub(crate) mod cleanup;
 pub(crate) mod sample;
 mod scenario;
 pub(crate) mod speed;
@@ -88,6 +91,9 @@ pub(crate) struct ConnectivityReport {
     pub(crate) summary: Summary,
     /// Each test.
     pub(crate) tests: Vec<Tested>,
+    /// The support bundle that was made as a test failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) bundle: Option<String>,
 }
 
 impl Answer for ConnectivityReport {
@@ -117,7 +123,8 @@ pub(crate) struct Tested {
 pub(crate) fn judge(pods: &PodAnswers, places: &Places, chosen: &[Scenario]) -> ConnectivityReport {
     let tests: Vec<Tested> = chosen.iter().map(|one| one.tested(pods, places)).collect();
     let outcomes: Vec<Outcome> = tests.iter().map(|one| one.result).collect();
-    ConnectivityReport { cluster: None, server: None, summary: Summary::of(&outcomes), tests }
+    let summary = Summary::of(&outcomes);
+    ConnectivityReport { cluster: None, server: None, summary, tests, bundle: None }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Asks nodes, and pods on them, what only they know: a namespace of its own, a DaemonSet of the operator's image in it
 //! for each question, whose pods look and answer in their logs, and nothing afterwards. What `check` looks for is in
 //! `wanted`, what nodes try of each other in `matrix`, by which image in `image`, the objects in `objects`, what a pod that does not answer is waiting for in
-//! `waiting`, reading logs in `answer`, and the order of it all in `run`. Deliberately not here: what an answer means
+//! `waiting`, reading logs in `answer`, what earlier runs have left in `cleanup`, and the order of it all in `run`. Deliberately not here: what an answer means
 //! (`crate::checks`, `crate::nested::verify`), and how a node is looked at (`operator`).
 
 use std::collections::BTreeMap;
@@ -13,6 +13,7 @@ use crate::exit::{Exit, Failure};
 use crate::snapshot::{Read, condition, name, text};
 
 mod answer;
+pub(crate) mod cleanup;
 pub(crate) mod image;
 pub(crate) mod matrix;
 mod objects;

@@ -27,6 +27,7 @@ pub(crate) const PUBLISHED: &[Published] = &[
     of::<commands::config::set::ConfigChange>(),
     of::<commands::config::path::ConfigPath>(),
     of::<commands::config::view::ConfigView>(),
+    of::<crate::connectivity::cleanup::ConnectivityCleanup>(),
     of::<crate::connectivity::ConnectivityReport>(),
     of::<crate::connectivity::speed::ConnectivitySpeed>(),
     of::<Failure>(),

@@ -42,6 +42,9 @@ async fn where_no_pod_answers_nothing_is_passed_and_nothing_is_left() -> Outcome
     assert_eq!(report["tests"][0]["nodes"].as_array().map(Vec::len), Some(2), "{report:#}");
     assert_eq!(namespaces(&sandbox).await?, Vec::<String>::new());
 
+    let (cleaned, code) = document(&admin, &["connectivity", "test", "--cleanup"])?;
+    assert_eq!((cleaned["removed"].as_array().map(Vec::len), code), (Some(0), 0), "{cleaned:#}");
+
     let flags = ["connectivity", "perf", "--probe-timeout", "2s"];
     let (speed, code) = document(&admin, &flags)?;
     let why = speed["measurements"].as_array().into_iter().flatten();

@@ -2,21 +2,28 @@
 //! `connectivity perf`: how fast. What is asked, in which order, and what answers mean is in `crate::connectivity`; here
 //! are the arguments.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use opensdn_node_probe::{MOST_SECONDS, MOST_STREAMS, MOST_TARGETS, Target};
 
+use crate::atomic_write::replace;
 use crate::cli::Global;
 use crate::clients::AsksCluster;
+use crate::commands::support_bundle::SupportBundleCommand;
+use crate::connectivity::chosen::{Pattern, chosen, pattern};
+use crate::connectivity::cleanup::ConnectivityCleanup;
 use crate::connectivity::sample::Sample;
 use crate::connectivity::speed::{ConnectivitySpeed, Measurement};
 use crate::connectivity::{ConnectivityReport, Scenario, Tested};
 use crate::exit::{Exit, Failure};
 use crate::fail_on::FailOn;
 use crate::output::Output;
-use crate::probe::run::{LONGEST_OF_THREE, up_to};
+use crate::probe::cleanup::cleanup;
+use crate::probe::run::{AT_ONCE, LONGEST_OF_THREE, up_to};
 use crate::runtime::Runtime;
+use crate::snapshot::ask::Asker;
 use crate::ui::Ui;
 
 const GROUP_EXAMPLES: &str = "\
@@ -59,7 +66,13 @@ Examples:
   kubectl opensdn connectivity test --outside keystone.example.org:5000
 
   # For CI
-  kubectl opensdn connectivity test -o junit
+  kubectl opensdn connectivity test --junit-file connectivity.xml --collect-bundle-on-failure
+
+  # Between pods alone, and with time to look at them where one does not reach another
+  kubectl opensdn connectivity test --test '^pod-to-pod' --pause-on-fail
+
+  # Remove what runs have left that were killed
+  kubectl opensdn connectivity test --cleanup
 
   # Where nodes cannot pull the operator's image of this release
   kubectl opensdn connectivity test --probe-image registry.example/opensdn-operator:0.1.0
@@ -70,7 +83,7 @@ whether it is the network of pods that is missing. It is removed whatever happen
 others are not asked and not disturbed. Addresses of IPv4 alone are tried.
 
 Exit codes: 0 no test fails, 1 one does (as --fail-on says), 3 the cluster cannot be asked, or no
-test had an answer (all are uncertain),
+test had an answer (all are uncertain), 4 what --cleanup removes is not gone in a minute,
 130 or 143 interrupted: what was made is removed.";
 
 /// Arguments of `connectivity`.
@@ -130,6 +143,12 @@ struct Test {
     /// On how many nodes pods are made: the first by name whose kubelet answers.
     #[arg(long, value_name = "NUMBER", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
     nodes: u16,
+    /// On one node alone: the first by name whose kubelet answers, else that of --node.
+    #[arg(long, conflicts_with = "nodes")]
+    single_node: bool,
+    /// Only tests whose names this regular expression matches; with ! in front all but these (repeatable).
+    #[arg(long, value_name = "PATTERN", value_parser = pattern)]
+    test: Vec<Pattern>,
     /// Only these tests.
     #[arg(long, value_enum, value_name = "TEST", value_delimiter = ',')]
     only: Vec<Scenario>,
@@ -145,6 +164,22 @@ struct Test {
     /// How long pods have to answer each of three questions, up to 4m.
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = up_to(LONGEST_OF_THREE))]
     probe_timeout: Duration,
+    /// So many pods are read at once.
+    #[arg(long, value_name = "NUMBER", default_value_t = AT_ONCE, value_parser = clap::value_parser!(u16).range(1..=64))]
+    concurrency: u16,
+    /// Where a test fails, leave the pods until Enter is pressed, so that they can be looked at.
+    #[arg(long)]
+    pause_on_fail: bool,
+    /// Where a test fails, make a support bundle in this folder.
+    #[arg(long)]
+    collect_bundle_on_failure: bool,
+    /// Also write JUnit's XML into this file.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    junit_file: Option<PathBuf>,
+    /// Remove what earlier runs have left, also one that is at work, and test nothing.
+    #[arg(long, conflicts_with_all = ["node", "nodes", "single_node", "test", "only", "skip", "outside", "probe_image",
+        "pause_on_fail", "collect_bundle_on_failure", "junit_file"])]
+    cleanup: bool,
     /// How bad it must be for exit code 1: error is what fails, warning what warns too, info also what is uncertain.
     #[arg(long, value_enum, default_value_t, value_name = "SEVERITY")]
     fail_on: FailOn,
@@ -219,6 +254,8 @@ impl Perf {
             image: self.probe_image.clone(),
             timeout: self.probe_timeout,
             needed_by: "connectivity perf",
+            at_once: AT_ONCE,
+            pause: None,
         };
         let measurement = Measurement { sample, seconds: self.seconds, streams: self.streams };
         let mut report = measurement.run(&client, &server, ui).await?;
@@ -230,20 +267,23 @@ impl Perf {
 
 impl Test {
     fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
-        if self.outside.len() > MOST_TARGETS {
-            let message = format!("--outside is given {} times", self.outside.len());
-            return Err(Failure::usage(message, format!("at most {MOST_TARGETS} are tried")));
-        }
+        let chosen = self.chosen(ui)?;
         let runtime = Runtime::start(global)?;
-        let report = runtime.block_on(Box::pin(self.test(global, ui)))?;
-        let layout = ui.layout();
-        match self.output {
-            Format::Junit => ui.write(|out| report.write_junit(|one| self.fails(one), out))?,
-            output => {
-                ui.answer(&report, |out| report.write(output == Format::Wide, layout, out))?
+        if self.cleanup {
+            let done = runtime.block_on(Box::pin(clean_up(global, ui)))?;
+            ui.answer(&done, |out| done.write(out))?;
+            return Ok(done.exit());
+        }
+        let mut report = runtime.block_on(Box::pin(self.test(global, &chosen, ui)))?;
+        let is_bad = report.tests.iter().any(|one| self.fails(one));
+        if is_bad && self.collect_bundle_on_failure {
+            // What is known of pods is said whether there is one or not.
+            match SupportBundleCommand::of_all().and_then(|all| all.make(global, ui)) {
+                Ok(bundle) => report.bundle = bundle.archive,
+                Err(failure) => ui.warn(&format!("there is no bundle: {}", failure.message)),
             }
         }
-        let is_bad = report.tests.iter().any(|one| self.fails(one));
+        self.show(&report, ui)?;
         Ok(match is_bad {
             _ if self.exit_zero => Exit::Done,
             true => Exit::Findings,
@@ -253,30 +293,82 @@ impl Test {
         })
     }
 
+    fn show(&self, report: &ConnectivityReport, ui: &mut Ui) -> Result<(), Failure> {
+        let layout = ui.layout();
+        let fails = |one: &Tested| self.fails(one);
+        match self.output {
+            Format::Junit => ui.write(|out| report.write_junit(fails, out))?,
+            output => ui.answer(report, |out| report.write(output == Format::Wide, layout, out))?,
+        }
+        let Some(path) = &self.junit_file else { return Ok(()) };
+        let mut xml = Vec::new();
+        let written = report.write_junit(fails, &mut xml);
+        written.and_then(|()| replace(path, &xml)).map_err(|error| {
+            let message = format!("{} cannot be written", path.display());
+            let hint = "name another file: --junit-file FILE";
+            Failure::new(Exit::Usage, "unwritable-file", message, hint).because(&error)
+        })
+    }
+
     fn fails(&self, one: &Tested) -> bool {
         self.fail_on.is_reached_by(one.result)
     }
 
-    fn chosen(&self) -> Vec<Scenario> {
-        let is_chosen = |one: &Scenario| {
-            (self.only.is_empty() || self.only.contains(one)) && !self.skip.contains(one)
-        };
-        Scenario::value_variants().iter().copied().filter(is_chosen).collect()
+    /// Which tests are meant, where all flags go together.
+    fn chosen(&self, ui: &Ui) -> Result<Vec<Scenario>, Failure> {
+        if self.outside.len() > MOST_TARGETS {
+            let message = format!("--outside is given {} times", self.outside.len());
+            return Err(Failure::usage(message, format!("at most {MOST_TARGETS} are tried")));
+        }
+        if self.single_node && self.node.len() > 1 {
+            let message = format!("--single-node is given with {} nodes", self.node.len());
+            return Err(Failure::usage(message, "name one node"));
+        }
+        if self.pause_on_fail && !ui.can_ask() {
+            let message = "--pause-on-fail waits for Enter, and there is no terminal to wait on";
+            return Err(Failure::usage(message, "leave it out, or run it on a terminal"));
+        }
+        let chosen = chosen(Scenario::value_variants(), &self.only, &self.skip, &self.test);
+        if chosen.is_empty() {
+            let names: Vec<&str> = Scenario::value_variants().iter().map(|one| one.id()).collect();
+            let message = "no test is left by --test, --only and --skip";
+            return Err(Failure::usage(message, format!("there are: {}", names.join(", "))));
+        }
+        Ok(chosen)
     }
 
-    async fn test(&self, global: &Global, ui: &mut Ui) -> Result<ConnectivityReport, Failure> {
+    async fn test(
+        &self,
+        global: &Global,
+        chosen: &[Scenario],
+        ui: &mut Ui,
+    ) -> Result<ConnectivityReport, Failure> {
         let (client, server) = global.client_and_server().await?;
         let sample = Sample {
             node: self.node.clone(),
-            nodes: self.nodes.into(),
+            nodes: if self.single_node { 1 } else { self.nodes.into() },
             outside: self.outside.clone(),
             image: self.probe_image.clone(),
             timeout: self.probe_timeout,
             needed_by: "connectivity test",
+            at_once: self.concurrency,
+            pause: self.pause_on_fail.then_some(self.fail_on),
         };
-        let mut report = sample.test(&client, &server, &self.chosen(), ui).await?;
+        let mut report = sample.test(&client, &server, chosen, ui).await?;
         report.cluster = global.cluster.context_in_use();
         report.server = Some(server);
         Ok(report)
     }
+}
+
+/// Removes what earlier runs have left.
+async fn clean_up(global: &Global, ui: &mut Ui) -> Result<ConnectivityCleanup, Failure> {
+    let (client, server) = global.client_and_server().await?;
+    Asker::new(client.clone()).version(&server).await?;
+    let removed = cleanup(&client, ui).await.map_err(|why| {
+        let message = format!("what earlier runs have left cannot be listed: {why}");
+        let hint = "your user needs the right to list namespaces";
+        Failure::new(Exit::Unreachable, "unknown-namespaces", message, hint)
+    })?;
+    Ok(ConnectivityCleanup::of(removed))
 }

@@ -16,6 +16,7 @@ use crate::completion::objects::{completer, words};
 use crate::connectivity::sample::Sample;
 use crate::connectivity::{ConnectivityReport, Scenario};
 use crate::exit::{Exit, Failure};
+use crate::probe::run::AT_ONCE;
 use crate::runtime::Runtime;
 use crate::snapshot::ask::Asker;
 use crate::status::ask::{Scope, world};
@@ -156,6 +157,8 @@ impl Status {
             image: None,
             timeout: SAMPLE_TIMEOUT,
             needed_by: "status --connectivity",
+            at_once: AT_ONCE,
+            pause: None,
         };
         sample.test(client, server, Scenario::value_variants(), ui).await
     }

@@ -29,7 +29,7 @@ use crate::logs::sources::Subject;
 use crate::output::Output;
 use crate::part_file::{PartFile, PartFileError};
 use crate::probe::image::{image, installed};
-use crate::probe::run::{LONGEST_OF_THREE, Run, up_to};
+use crate::probe::run::{AT_ONCE, LONGEST_OF_THREE, Run, up_to};
 use crate::probe::{self, Asked, Network, Nodes, readable};
 use crate::runtime::Runtime;
 use crate::signals::Signals;
@@ -150,6 +150,23 @@ impl SupportBundleCommand {
         }
         show(&report, ui)?;
         Ok(if report.failed.is_empty() { Exit::Done } else { Exit::Findings })
+    }
+
+    /// What other commands make where something fails: all of it, in this folder, without a question.
+    ///
+    /// # Errors
+    /// Never: its flags are constants.
+    pub(crate) fn of_all() -> Result<Self, Failure> {
+        #[derive(clap::Parser)]
+        struct Usual {
+            #[command(flatten)]
+            command: SupportBundleCommand,
+        }
+        let usual = <Usual as clap::Parser>::try_parse_from(["support-bundle", "--yes"]);
+        let usual = usual.map_err(|error| {
+            Failure::usage("there are no usual flags", "make it by hand").because(&error)
+        })?;
+        Ok(usual.command)
     }
 
     /// Makes it; of a dry run, what would be asked for.
@@ -340,7 +357,7 @@ impl SupportBundleCommand {
         };
         let now = date.unwrap_or_else(Timestamp::now);
         let (timeout, needed_by) = (self.probe_timeout, "--probe");
-        let run = Run { image, timeout, now, needed_by };
+        let run = Run { image, timeout, now, needed_by, at_once: AT_ONCE };
         let wanted = Wanted {
             format: FORMAT,
             module: "vrouter".to_owned(),

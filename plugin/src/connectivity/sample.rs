@@ -6,10 +6,12 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use opensdn_node_probe::Target;
+use opensdn_validate::report::printable;
 use serde_json::Value;
 
 use super::{ConnectivityReport, Places, PodAnswers, Scenario, judge};
 use crate::exit::Failure;
+use crate::fail_on::FailOn;
 use crate::probe::image::{image, installed};
 use crate::probe::peers::{PORT, listens};
 use crate::probe::run::{Asking, Run};
@@ -38,6 +40,10 @@ pub(crate) struct Sample {
     pub(crate) timeout: Duration,
     /// The command, for messages.
     pub(crate) needed_by: &'static str,
+    /// So many pods are read at once.
+    pub(crate) at_once: u16,
+    /// How bad a test must be for pods to stay until the user has seen it; else they do not.
+    pub(crate) pause: Option<FailOn>,
 }
 
 /// What the API server says before anything is made.
@@ -61,7 +67,7 @@ impl Sample {
         ui: &mut Ui,
     ) -> Result<ConnectivityReport, Failure> {
         let cluster = self.cluster(client, server).await?;
-        let (pods, places) = self.ask(client, &cluster, ui).await?;
+        let (pods, places) = self.ask(client, &cluster, chosen, ui).await?;
         Ok(judge(&pods, &places, chosen))
     }
 
@@ -100,13 +106,32 @@ impl Sample {
             None => image(cluster.operator.as_ref())?,
         };
         let (timeout, needed_by) = (self.timeout, self.needed_by);
-        Ok(Run { image, timeout, now: cluster.now, needed_by })
+        Ok(Run { image, timeout, now: cluster.now, needed_by, at_once: self.at_once })
+    }
+
+    /// Leaves pods where they are until the user has seen them, if a test fails. An interrupt ends that, and removes them.
+    async fn pause(&self, namespace: &str, report: &ConnectivityReport, ui: &mut Ui) {
+        let Some(fail_on) = self.pause else { return };
+        let failed = report.tests.iter().filter(|one| fail_on.is_reached_by(one.result));
+        let failed: Vec<String> =
+            failed.map(|one| format!("{}: {}", one.id, one.message)).collect();
+        if failed.is_empty() {
+            return;
+        }
+        for one in &failed {
+            ui.warn(&printable(one));
+        }
+        ui.note(&format!(
+            "paused: look at the pods by `kubectl -n {namespace} get pods -o wide`; Enter removes them"
+        ));
+        enter().await;
     }
 
     async fn ask(
         &self,
         client: &Client,
         cluster: &Cluster,
+        chosen: &[Scenario],
         ui: &mut Ui,
     ) -> Result<(PodAnswers, Places), Failure> {
         let run = self.run(cluster)?;
@@ -114,7 +139,9 @@ impl Sample {
             |service| Places { api: cluster.api.clone(), service, outside: self.outside.clone() };
         let done = run
             .within(client, ui, async |asking, ui| {
-                ask_pods(asking, &cluster.nodes, &places, ui).await
+                let (pods, places) = ask_pods(asking, &cluster.nodes, &places, ui).await;
+                self.pause(asking.namespace(), &judge(&pods, &places, chosen), ui).await;
+                (pods, places)
             })
             .await?;
         Ok(done.unwrap_or_else(|why| {
@@ -172,4 +199,15 @@ async fn ask_pods(
     let wanted = places.asked_by_nodes();
     let of_nodes = asking.ask(&asked("opensdn-node", Network::NodeAlone, wanted), ui).await;
     (PodAnswers { peers, askers, of_nodes, mark }, places)
+}
+
+/// Waits for the key, in a thread that may wait until the process ends. Where nothing can be read there is no user.
+async fn enter() {
+    let (send, pressed) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let read = std::io::stdin().read_line(&mut String::new());
+        send.send(read.is_ok())
+    });
+    // One that is lost was not read either.
+    let _ = pressed.await;
 }

@@ -33,7 +33,7 @@ pub(crate) enum Scenario {
 }
 
 impl Scenario {
-    pub(super) fn id(self) -> &'static str {
+    pub(crate) fn id(self) -> &'static str {
         match self {
             Self::PodAddress => "pod-address",
             Self::NodeToApi => "node-to-api",

@@ -19,7 +19,11 @@ impl ConnectivityReport {
         let line = cluster_line(self.cluster.as_deref(), self.server.as_deref());
         writeln!(out, "{line}\n")?;
         self.write_tests(all, layout, out)?;
-        writeln!(out, "\n{}", self.summary.text())
+        writeln!(out, "\n{}", self.summary.text())?;
+        match &self.bundle {
+            Some(bundle) => writeln!(out, "support bundle: {}", printable(bundle)),
+            None => Ok(()),
+        }
     }
 
     /// Writes what came of each.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Asked, Network};
 use crate::install::object::MANAGER;
-use crate::snapshot::label;
+use crate::snapshot::{label, name};
 
 /// How the namespaces of all runs begin; the rest is by chance.
 const PREFIX: &str = "opensdn-probe-";
@@ -52,6 +52,13 @@ pub(super) fn namespace(name: &str, now: i64) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels,
         // OpenShift adds a default selector of nodes otherwise.
         "annotations": {"openshift.io/node-selector": ""}}})
+}
+
+/// Whether the namespace is of a run, at whatever time: nothing else has its labels and such a name.
+pub(super) fn is_of_a_run(namespace: &Value) -> bool {
+    label(namespace, MANAGED_BY_LABEL) == Some(MANAGER)
+        && label(namespace, LABEL).is_some()
+        && name(namespace).starts_with(PREFIX)
 }
 
 /// Whether the namespace is of a run that cannot be at work any more, by the clock of the API server or, where it says
@@ -214,6 +221,14 @@ mod tests {
         assert!(is_left_over(&one, second + 16 * 60));
         one["metadata"]["labels"][MANAGED_BY_LABEL] = json!("another");
         assert!(!is_left_over(&one, second + 16 * 60), "it is not ours");
+        assert!(!is_of_a_run(&one));
+    }
+
+    #[test]
+    fn a_namespace_of_a_run_is_known_whatever_its_age_and_one_of_another_name_is_none() {
+        assert!(is_of_a_run(&namespace(&namespace_name(), 1_800_000_000)));
+        assert!(!is_of_a_run(&namespace("default", 1_800_000_000)));
+        assert!(!is_of_a_run(&json!({"metadata": {"name": "opensdn-probe-1"}})));
     }
 
     #[test]

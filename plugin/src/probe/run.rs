@@ -25,11 +25,11 @@ use crate::ui::Ui;
 /// How long until pods are read again.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// So long a namespace is waited for until it is gone.
-const REMOVAL: Duration = Duration::from_secs(60);
+pub(super) const REMOVAL: Duration = Duration::from_secs(60);
 /// So long a Service of ours may be without an address behind it.
 const ENDPOINTS: Duration = Duration::from_secs(15);
-/// So many logs are followed at once.
-const AT_ONCE: usize = 32;
+/// So many logs are followed at once, where nothing else is said.
+pub(crate) const AT_ONCE: u16 = 32;
 
 /// Three questions, one after the other, have to end before the next run takes them for left over.
 pub(crate) const LONGEST_OF_THREE: Duration = Duration::from_secs(4 * 60);
@@ -56,6 +56,8 @@ pub(crate) struct Run {
     pub(crate) now: Timestamp,
     /// What cannot be done without rights, in words of the command line.
     pub(crate) needed_by: &'static str,
+    /// So many pods are read at once.
+    pub(crate) at_once: u16,
 }
 
 /// A namespace in which pods can be asked.
@@ -151,6 +153,11 @@ impl Asking<'_> {
         self.namespace
     }
 
+    /// The namespace, for who looks into it while the pods are there.
+    pub(crate) fn namespace(&self) -> &str {
+        self.namespace
+    }
+
     /// Makes a Service in front of the pods of a question, and waits until it leads to so many of them; its address.
     pub(crate) async fn service(
         &self,
@@ -206,13 +213,16 @@ impl Asking<'_> {
         ui.detail(&format!("created daemonset/{} -n {namespace}", asked.name));
         let left = able.into_iter().collect();
         let said = String::new();
-        Waiting { timeout, asked, requests, namespace, left, answers, said }.answers(ui).await
+        let at_once = usize::from(self.run.at_once).max(1);
+        let waiting = Waiting { timeout, at_once, asked, requests, namespace, left, answers, said };
+        waiting.answers(ui).await
     }
 }
 
 /// The nodes that have not answered.
 struct Waiting<'a> {
     timeout: Duration,
+    at_once: usize,
     asked: &'a Asked,
     requests: &'a Requests,
     namespace: &'a str,
@@ -308,7 +318,7 @@ impl Waiting<'_> {
             (node, answer.unwrap_or_else(|_| late()))
         };
         let mut read = Vec::new();
-        for some in running.chunks(AT_ONCE) {
+        for some in running.chunks(self.at_once) {
             let mut reading: FuturesUnordered<_> = some.iter().cloned().map(one).collect();
             while let Some(answer) = reading.next().await {
                 read.push(answer);
@@ -336,7 +346,15 @@ impl Waiting<'_> {
 
 /// Deletes it and waits until it is gone; why it is still there, if it takes too long.
 async fn remove(requests: &Requests, namespace: &str) -> Option<String> {
-    let end = Instant::now() + REMOVAL;
+    remove_until(requests, namespace, Instant::now() + REMOVAL).await
+}
+
+/// The same, and no longer than until then.
+pub(super) async fn remove_until(
+    requests: &Requests,
+    namespace: &str,
+    end: Instant,
+) -> Option<String> {
     let mut is_deleted = false;
     loop {
         let step = if is_deleted {

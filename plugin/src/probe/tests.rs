@@ -60,6 +60,7 @@ async fn several_questions_are_asked_in_one_namespace_and_it_is_gone_at_the_end(
         timeout: std::time::Duration::from_secs(30),
         now: "2026-11-24T12:00:00Z".parse().unwrap(),
         needed_by: "this test",
+        at_once: 32,
     };
     let nodes: Nodes =
         [("w1".to_owned(), None), ("w2".to_owned(), Some("it is away".to_owned()))].into();

@@ -5,6 +5,7 @@ mod author;
 mod bounded;
 mod bundle;
 mod config;
+mod connectivity;
 mod credentials;
 mod fake_api_server;
 mod frame;

@@ -17,7 +17,7 @@ use crate::clients::unanswered;
 use crate::exit::{Exit, Failure};
 use crate::probe::image::image;
 use crate::probe::matrix::{MOST_TIMEOUT, Plan, Tried};
-use crate::probe::run::{Asking, Run, up_to};
+use crate::probe::run::{AT_ONCE, Asking, Run, up_to};
 use crate::probe::wanted::wanted;
 use crate::probe::{Answers, Asked, Network, Nodes, nodes};
 use crate::snapshot::{Read, name};
@@ -94,6 +94,7 @@ impl ProbeFlags {
             timeout: self.probe_timeout,
             now: world.date.unwrap_or_else(Timestamp::now),
             needed_by: "--probe",
+            at_once: AT_ONCE,
         };
         let asked = Asked {
             name: "opensdn-probe".to_owned(),

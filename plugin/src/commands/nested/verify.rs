@@ -20,7 +20,7 @@ use crate::nested::verify::{NestedVerification, World, verify};
 use crate::output::Output;
 use crate::probe::image::{image, installed};
 use crate::probe::peers::listens;
-use crate::probe::run::{Asking, LONGEST_OF_THREE, Run, up_to};
+use crate::probe::run::{AT_ONCE, Asking, LONGEST_OF_THREE, Run, up_to};
 use crate::probe::{self, Answers, Asked, Network, Nodes, readable};
 use crate::runtime::Runtime;
 use crate::snapshot::ask::Asker;
@@ -167,7 +167,8 @@ impl VerifyCommand {
             None => image(cluster.operator.as_ref())?,
         };
         let timeout = self.probe.probe_timeout;
-        let run = Run { image, timeout, now: cluster.now, needed_by: "nested verify" };
+        let run =
+            Run { image, timeout, now: cluster.now, needed_by: "nested verify", at_once: AT_ONCE };
         let of_nodes = on_nodes(made, cluster);
         let nodes = self.nodes_of_pods(&cluster.nodes);
         let done = run
