@@ -76,7 +76,7 @@ pub(crate) enum Command {
     /// Show and change your own defaults of flags, in general and for a context.
     Config(config::Config),
     /// Say which version this is, and which one runs in the cluster.
-    Version(version::Version),
+    Version(version::VersionCommand),
     /// Print what lets a shell, or kubectl, complete our commands.
     Completion(completion::Completion),
     /// Write the manual pages.

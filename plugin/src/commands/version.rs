@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use opensdn_upgrade::version::{RELEASES, Version};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -26,10 +27,13 @@ Examples:
   # This program alone, without a cluster
   kubectl opensdn version --client -o json";
 
+/// So much of a commit's hash is shown to people.
+const COMMIT_LETTERS: usize = 7;
+
 /// Arguments of `version`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Version {
+pub(crate) struct VersionCommand {
     /// Say the version of this program only; no cluster is asked.
     #[arg(long)]
     client: bool,
@@ -67,8 +71,27 @@ struct Client {
     /// The commit it was built from, where the build said so.
     #[serde(skip_serializing_if = "Option::is_none")]
     commit: Option<&'static str>,
+    /// The release of rustc that built it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rustc: Option<&'static str>,
+    /// What it was built for, as rustc names it: `x86_64-unknown-linux-musl`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<&'static str>,
     /// What it was built for: `x86_64-linux`.
     platform: String,
+    /// The releases of OpenSDN that it knows.
+    opensdn: Range,
+    /// The versions of Kubernetes that it is tested with.
+    kubernetes: Range,
+}
+
+/// From which version to which.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Range {
+    /// The oldest.
+    oldest: String,
+    /// The newest.
+    newest: String,
 }
 
 /// A program that takes the place of a command.
@@ -84,7 +107,7 @@ impl Answer for Versions {
     const KIND: &'static str = "Versions";
 }
 
-impl Version {
+impl VersionCommand {
     pub(crate) fn asks_cluster(&self) -> bool {
         !self.client
     }
@@ -127,9 +150,37 @@ impl Client {
         Self {
             version: env!("CARGO_PKG_VERSION"),
             commit: option_env!("OPENSDN_COMMIT").filter(|commit| !commit.is_empty()),
+            rustc: option_env!("OPENSDN_RUSTC"),
+            target: option_env!("OPENSDN_TARGET"),
             platform: format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
+            opensdn: known_releases(),
+            kubernetes: Range {
+                oldest: format!("1.{}", server::SUPPORTED.start()),
+                newest: format!("1.{}", server::SUPPORTED.end()),
+            },
         }
     }
+
+    /// Of what it was built, by what and for which machine, for people.
+    fn build(&self) -> String {
+        let commit = self.commit.map(|commit| {
+            let (hash, rest) = commit.split_once('-').unwrap_or((commit, ""));
+            let short = hash.get(..COMMIT_LETTERS).unwrap_or(hash);
+            if rest.is_empty() { short.to_owned() } else { format!("{short}-{rest}") }
+        });
+        let rustc = self.rustc.map(|version| format!("rustc {version}"));
+        let machine = self.target.map_or_else(|| self.platform.clone(), str::to_owned);
+        [commit, rustc, Some(machine)].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The releases that an upgrade leads from and to.
+fn known_releases() -> Range {
+    let tag = |release: Option<&(u32, u32)>| {
+        let version = |&(year, number)| Version { year, number, patch: 0 }.to_string();
+        release.map(version).unwrap_or_default()
+    };
+    Range { oldest: tag(RELEASES.first()), newest: tag(RELEASES.last()) }
 }
 
 fn shadows() -> Vec<Shadow> {
@@ -149,9 +200,11 @@ fn shadows() -> Vec<Shadow> {
 
 impl Versions {
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Client { version, commit, platform } = &self.client;
-        let commit = commit.map(|commit| format!("{commit}, ")).unwrap_or_default();
-        writeln!(out, "client      {version} ({commit}{platform})")?;
+        let Client { version, opensdn, kubernetes, .. } = &self.client;
+        writeln!(out, "client      {version} ({})", self.client.build())?;
+        let (Range { oldest, newest }, versions) = (opensdn, kubernetes);
+        write!(out, "knows       OpenSDN {oldest} - {newest}, ")?;
+        writeln!(out, "Kubernetes {} - {}", versions.oldest, versions.newest)?;
         if let Some(server) = &self.server {
             server.write(out)?;
         }

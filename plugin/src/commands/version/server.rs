@@ -20,12 +20,13 @@ use crate::snapshot::places::Places;
 use crate::ui::Ui;
 
 /// The versions of Kubernetes that this release is tested with.
-const SUPPORTED: std::ops::RangeInclusive<u32> = 33..=36;
+pub(super) const SUPPORTED: std::ops::RangeInclusive<u32> = 33..=36;
 /// A version is not worth waiting long for.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What runs in the cluster.
 #[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Server {
     /// Version of the API server.
     kubernetes: String,
@@ -37,6 +38,22 @@ pub(super) struct Server {
     operator: Program,
     /// Which of them are of another version than this program, as far as the tags of their images say.
     skew: Vec<Skew>,
+    /// What is known of that.
+    skew_state: SkewState,
+}
+
+/// Whether what is installed is of the version of this program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+enum SkewState {
+    /// Whatever is installed is.
+    Ok,
+    /// One is not.
+    Differs,
+    /// An image says no version, or could not be asked for.
+    Unknown,
+    /// Nothing is installed.
+    NotInstalled,
 }
 
 /// A program of another version than this one.
@@ -95,6 +112,7 @@ pub(super) fn ask(global: &Global, namespace: &str, ui: &mut Ui) -> Result<Serve
             kubernetes: version.git_version,
             supported: minor.is_some_and(|minor| SUPPORTED.contains(&minor)),
             skew: skew([("webhook", &webhook), ("operator", &operator)]),
+            skew_state: skew_state([&webhook, &operator]),
             webhook,
             operator,
         })
@@ -104,13 +122,24 @@ pub(super) fn ask(global: &Global, namespace: &str, ui: &mut Ui) -> Result<Serve
 /// Those of another version. A digest says none, and the tag of an image that was built elsewhere may be any word.
 fn skew(programs: [(&'static str, &Program); 2]) -> Vec<Skew> {
     let of = |(program, installed): (&'static str, &Program)| {
-        let Program::Installed { image, .. } = installed else { return None };
-        let tag = images::tag(image)?;
-        let tag = tag.strip_prefix('v').unwrap_or(tag);
-        let is_other = numbers(tag).is_some() && tag != env!("CARGO_PKG_VERSION");
-        is_other.then(|| Skew { program, version: tag.to_owned() })
+        let version =
+            installed.version().filter(|version| *version != env!("CARGO_PKG_VERSION"))?;
+        Some(Skew { program, version: version.to_owned() })
     };
     programs.into_iter().filter_map(of).collect()
+}
+
+/// What is known of both. One that differs is known, whatever the other is.
+fn skew_state(programs: [&Program; 2]) -> SkewState {
+    let states = programs.map(|program| match (program, program.version()) {
+        (Program::Absent { .. }, _) => SkewState::NotInstalled,
+        (_, Some(version)) if version == env!("CARGO_PKG_VERSION") => SkewState::Ok,
+        (_, Some(_)) => SkewState::Differs,
+        (_, None) => SkewState::Unknown,
+    });
+    let first = |state: &SkewState| states.contains(state);
+    let order = [SkewState::Differs, SkewState::Unknown, SkewState::Ok];
+    order.into_iter().find(first).unwrap_or(SkewState::NotInstalled)
 }
 
 /// The first three numbers of a version; nothing where it is none.
@@ -144,15 +173,26 @@ impl Server {
         writeln!(out, "kubernetes  {} ({supported}: 1.{oldest} - 1.{newest})", self.kubernetes)?;
         self.webhook.write("webhook", out)?;
         self.operator.write("operator", out)?;
-        let is_installed = |one: &Program| matches!(one, Program::Installed { .. });
-        if self.skew.is_empty() && (is_installed(&self.webhook) || is_installed(&self.operator)) {
-            writeln!(out, "skew        none that the tags of their images say")?;
-        }
+        match self.skew_state {
+            SkewState::Ok => writeln!(out, "skew        ok"),
+            SkewState::Unknown => {
+                writeln!(out, "skew        unknown: not every image says its version")
+            }
+            SkewState::Differs | SkewState::NotInstalled => Ok(()),
+        }?;
         self.skew.iter().try_for_each(|one| one.write(out))
     }
 }
 
 impl Program {
+    /// The version that the tag of its image says.
+    fn version(&self) -> Option<&str> {
+        let Self::Installed { image, .. } = self else { return None };
+        let tag = images::tag(image)?;
+        let tag = tag.strip_prefix('v').unwrap_or(tag);
+        numbers(tag).is_some().then_some(tag)
+    }
+
     fn write(&self, name: &str, out: &mut dyn Write) -> io::Result<()> {
         match self {
             Self::Installed { image, ready, wanted } => {
@@ -194,6 +234,25 @@ mod tests {
         assert!(String::from_utf8(out).unwrap().contains("take the plugin of its release"));
         for image in ["registry:5000/opensdn-operator", "o@sha256:00", "o:latest", "o:main"] {
             assert_eq!(skew([("webhook", &own), ("operator", &of(image))]), [], "{image}");
+        }
+    }
+
+    #[test]
+    fn skew_is_ok_only_where_every_version_is_known_and_the_same() {
+        let of = |image: &str| Program::Installed { image: image.to_owned(), ready: 1, wanted: 1 };
+        let own = of(concat!("o:v", env!("CARGO_PKG_VERSION")));
+        let absent = Program::Absent { namespace: "n".to_owned() };
+        let unknown = Program::Unknown { reason: "forbidden".to_owned() };
+        for (programs, expected) in [
+            ([&own, &own], SkewState::Ok),
+            ([&own, &absent], SkewState::Ok),
+            ([&own, &of("o:9.8.7")], SkewState::Differs),
+            ([&unknown, &of("o:9.8.7")], SkewState::Differs),
+            ([&own, &of("o@sha256:00")], SkewState::Unknown),
+            ([&own, &unknown], SkewState::Unknown),
+            ([&absent, &absent], SkewState::NotInstalled),
+        ] {
+            assert_eq!(skew_state(programs), expected, "{programs:?}");
         }
     }
 }
