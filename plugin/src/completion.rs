@@ -8,7 +8,11 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
 
-use clap_complete::engine::{CompletionCandidate, complete};
+use clap_complete::engine::{
+    ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _, complete,
+};
+
+use opensdn_upgrade::version::{RELEASES, Version};
 
 pub(crate) mod objects;
 
@@ -21,6 +25,24 @@ pub(crate) const WORD: &str = "__complete";
 const NO_FILES: u8 = 4;
 /// No blank after the candidate: more follows a folder's name.
 const NO_SPACE: u8 = 2;
+
+/// Completes a policy: the name of a built-in one, or a file.
+pub(crate) fn policies() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let typed = current.to_string_lossy();
+        let names = opensdn_policies::ALL.iter().map(|policy| policy.name);
+        let names = names.filter(|name| name.starts_with(typed.as_ref()));
+        let mut all: Vec<_> = names.map(CompletionCandidate::new).collect();
+        all.extend(PathCompleter::any().complete(current));
+        all
+    })
+}
+
+/// The releases of OpenSDN that an upgrade may lead to, the newest first.
+pub(crate) fn releases() -> Vec<String> {
+    let version = |&(year, number)| Version { year, number, patch: 0 }.to_string();
+    RELEASES.iter().rev().map(version).collect()
+}
 
 /// The words to complete, where this is a question for completion.
 pub(crate) fn words(args: &[OsString]) -> Option<&[OsString]> {
@@ -124,6 +146,33 @@ mod tests {
         let codes = candidates(&["explain", "OSDN40"]);
         assert_eq!(codes.len(), 20, "{codes:?}");
         assert!(codes.iter().any(|line| line.starts_with("OSDN4001\tno built-in policy")));
+    }
+
+    #[test]
+    fn offers_releases_and_built_in_policies_where_they_are_meant() {
+        for words in [["upgrade", "plan", "r2"], ["check", "--upgrade", "R2"]] {
+            let releases = candidates(&words);
+            assert!(releases.contains(&"R25.1".to_owned()), "{releases:?}");
+        }
+        for command in ["inspect", "run", "test", "bench", "manifest"] {
+            let policies = candidates(&["policy", command, "even-"]);
+            assert!(policies.contains(&"even-quorum".to_owned()), "{command}: {policies:?}");
+        }
+    }
+
+    #[test]
+    fn every_name_of_a_node_is_completed() {
+        fn without(command: &clap::Command, path: &str, found: &mut Vec<String>) {
+            let nodes = command.get_arguments().filter(|one| one.get_long() == Some("node"));
+            let bare = |one: &&clap::Arg| one.get::<ArgValueCompleter>().is_none();
+            found.extend(nodes.filter(bare).map(|_| path.to_owned()));
+            for one in command.get_subcommands() {
+                without(one, &format!("{path} {}", one.get_name()), found);
+            }
+        }
+        let mut found = Vec::new();
+        without(&crate::parse::command(), "", &mut found);
+        assert_eq!(found, [""; 0]);
     }
 
     #[test]

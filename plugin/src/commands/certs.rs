@@ -9,6 +9,7 @@ use crate::certificates::renew::{self, CertificatesRenewal, Renewal, Wanted};
 use crate::certificates::{CertificatesReport, State, assess};
 use crate::cli::Global;
 use crate::clients::{AsksCluster, WebhookNamespace};
+use crate::completion::objects::renewable;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::runtime::Runtime;
@@ -80,7 +81,7 @@ enum What {
 #[command(after_long_help = RENEW_EXAMPLES)]
 struct CertsRenew {
     /// A Secret with certificates, or what uses it, such as redis1; a CA by its Secret.
-    #[arg(value_name = "NAME", required_unless_present = "all")]
+    #[arg(value_name = "NAME", required_unless_present = "all", add = renewable())]
     name: Option<String>,
     /// All but CAs.
     #[arg(long, conflicts_with = "name")]

@@ -18,6 +18,8 @@ use crate::checks::{Chosen, Purpose, ask, judge};
 use crate::cli::Global;
 use crate::clients::AsksCluster;
 use crate::commands::upgrade::target::version;
+use crate::completion::objects::words;
+use crate::completion::releases;
 use crate::exit::{Exit, Failure};
 use crate::fail_on::FailOn;
 use crate::runtime::Runtime;
@@ -80,7 +82,7 @@ pub(crate) struct CheckCommand {
     #[arg(long, conflicts_with = "pre")]
     nested: bool,
     /// The checks before an upgrade to this release, such as R25.1.
-    #[arg(long, value_name = "VERSION", value_parser = version, conflicts_with_all = ["pre", "nested"])]
+    #[arg(long, value_name = "VERSION", value_parser = version, add = words(releases), conflicts_with_all = ["pre", "nested"])]
     upgrade: Option<String>,
     /// Managers and VrouterProfiles that are to be installed (repeatable; - is standard input).
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["nested", "upgrade"])]

@@ -12,6 +12,7 @@ use crate::atomic_write::replace;
 use crate::cli::Global;
 use crate::clients::AsksCluster;
 use crate::commands::support_bundle::SupportBundleCommand;
+use crate::completion::objects::nodes;
 use crate::connectivity::chosen::{Pattern, chosen, pattern};
 use crate::connectivity::cleanup::ConnectivityCleanup;
 use crate::connectivity::sample::Sample;
@@ -107,7 +108,7 @@ enum Of {
 #[command(after_long_help = PERF_EXAMPLES)]
 struct Perf {
     /// This node (at least two, up to eight).
-    #[arg(long, value_name = "NAME", conflicts_with = "nodes")]
+    #[arg(long, value_name = "NAME", conflicts_with = "nodes", add = nodes())]
     node: Vec<String>,
     /// On how many nodes: the first by name whose kubelet answers.
     #[arg(long, value_name = "NUMBER", default_value_t = 2, value_parser = clap::value_parser!(u16).range(2..=MOST_NODES as i64))]
@@ -138,7 +139,7 @@ const MOST_NODES: u16 = 8;
 #[command(after_long_help = EXAMPLES)]
 struct Test {
     /// Only this node (repeatable).
-    #[arg(long, value_name = "NAME", conflicts_with = "nodes")]
+    #[arg(long, value_name = "NAME", conflicts_with = "nodes", add = nodes())]
     node: Vec<String>,
     /// On how many nodes pods are made: the first by name whose kubelet answers.
     #[arg(long, value_name = "NUMBER", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::status::{component, components};
 use crate::cli::Global;
 use crate::clients::{AsksCluster, WebhookNamespace};
-use crate::completion::objects::{completer, words};
+use crate::completion::objects::{nodes, words};
 use crate::exit::{Exit, Failure};
 use crate::logs::files::{Unread, files, folders};
 use crate::logs::line::Level;
@@ -54,7 +54,7 @@ pub(crate) struct Logs {
     #[arg(value_name = "COMPONENT", value_parser = subject, add = words(subjects))]
     subject: Option<Subject>,
     /// Only of this node.
-    #[arg(long, value_name = "NAME", add = completer("/api/v1/nodes"))]
+    #[arg(long, value_name = "NAME", add = nodes())]
     node: Option<String>,
     /// Only of containers of this name.
     #[arg(short, long, value_name = "NAME")]

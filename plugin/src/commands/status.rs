@@ -12,7 +12,7 @@ use opensdn_validate::report::printable;
 
 use crate::cli::Global;
 use crate::clients::{AsksCluster, WebhookNamespace};
-use crate::completion::objects::{completer, words};
+use crate::completion::objects::{nodes, words};
 use crate::connectivity::sample::Sample;
 use crate::connectivity::{ConnectivityReport, Scenario};
 use crate::exit::{Exit, Failure};
@@ -59,7 +59,7 @@ pub(crate) struct Status {
     #[arg(value_name = "COMPONENT", value_parser = component, add = words(components))]
     component: Option<&'static Component>,
     /// Only what runs on this node.
-    #[arg(long, value_name = "NAME", add = completer("/api/v1/nodes"))]
+    #[arg(long, value_name = "NAME", add = nodes())]
     node: Option<String>,
     /// 1 shows components, 2 their pods as well, 3 the containers of these.
     #[arg(long, value_name = "DEPTH", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]

@@ -23,6 +23,7 @@ use crate::bundle::report::{Failed, SupportBundle};
 use crate::checks::probed_node::SYSCTLS;
 use crate::cli::Global;
 use crate::clients::AsksCluster;
+use crate::completion::objects::nodes;
 use crate::exit::{Exit, Failure};
 use crate::logs::files::{Unread, files, folders};
 use crate::logs::sources::Subject;
@@ -81,7 +82,7 @@ pub(crate) struct SupportBundleCommand {
     #[arg(long)]
     quick: bool,
     /// Only logs of this node and of pods on it, and only what these are asked for (repeatable).
-    #[arg(long, value_name = "NAME", conflicts_with = "quick")]
+    #[arg(long, value_name = "NAME", conflicts_with = "quick", add = nodes())]
     node: Vec<String>,
     /// Without the files of nodes, for which the right to get nodes/proxy is needed.
     #[arg(long)]

@@ -2,16 +2,19 @@
 //! no error is shown.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use http::Request;
+use opensdn_deploy::names::MANAGED_BY_LABEL;
+use opensdn_deploy::names::operator::NAME as OPERATOR;
 use serde_json::Value;
 
 use crate::clients::ClusterFlags;
-use crate::snapshot::{list, name};
+use crate::snapshot::{list, name, text};
 
 /// Until then, with all that has to be run for it.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -57,12 +60,39 @@ pub(crate) fn asked() -> ClusterFlags {
     ASKED.with_borrow(Clone::clone)
 }
 
+/// The nodes of a cluster.
+const NODES: &str = "/api/v1/nodes";
+
+/// Which words an object of a list stands for.
+type Words = fn(&Value) -> Vec<String>;
+
+/// Completes the names of nodes.
+pub(crate) fn nodes() -> ArgValueCompleter {
+    completer(NODES)
+}
+
 /// Completes the names of a list of the API server, such as `/api/v1/nodes`.
 pub(crate) fn completer(path: &'static str) -> ArgValueCompleter {
+    of_list(path.to_owned(), |item| vec![name(item).to_owned()])
+}
+
+/// Completes what has certificates of the operator, by the owners of its Secrets, and the Secrets of CAs. What is in them is
+/// not asked for.
+pub(crate) fn renewable() -> ArgValueCompleter {
+    let label = format!("{MANAGED_BY_LABEL}%3D{OPERATOR}");
+    of_list(format!("/api/v1/secrets?labelSelector={label}"), |secret| {
+        let owners = list(secret, "/metadata/ownerReferences").map(|owner| text(owner, "/name"));
+        let ca = Some(name(secret)).filter(|name| name.ends_with("-ca"));
+        owners.chain(ca).map(str::to_owned).collect()
+    })
+}
+
+fn of_list(path: String, words: Words) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| {
         let current = current.to_string_lossy().into_owned();
-        let names = soon(path).into_iter().filter(|name| name.starts_with(&current));
-        names.map(CompletionCandidate::new).collect()
+        let fits = |word: &String| word.starts_with(&current);
+        let fitting: BTreeSet<String> = soon(&path, words).into_iter().filter(fits).collect();
+        fitting.into_iter().map(CompletionCandidate::new).collect()
     })
 }
 
@@ -70,29 +100,31 @@ pub(crate) fn completer(path: &'static str) -> ArgValueCompleter {
 pub(crate) fn words(words: fn() -> Vec<String>) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| {
         let current = current.to_string_lossy().to_lowercase();
-        let words = words().into_iter().filter(|word| word.starts_with(&current));
+        let fits = |word: &String| word.to_lowercase().starts_with(&current);
+        let words = words().into_iter().filter(fits);
         words.map(CompletionCandidate::new).collect()
     })
 }
 
 /// The names, if they come soon. A program that gets credentials may take longer, so all of it has a thread of its own, which
 /// ends with the process.
-fn soon(path: &'static str) -> Vec<String> {
+fn soon(path: &str, words: Words) -> Vec<String> {
     let (sender, receiver) = mpsc::channel();
-    let flags = asked();
+    let (flags, path) = (asked(), path.to_owned());
     let begun = std::thread::Builder::new().spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         // Nobody waits any more where this fails.
-        let _ = runtime.map(|runtime| sender.send(runtime.block_on(Box::pin(names(&flags, path)))));
+        let _ = runtime.map(|runtime| sender.send(runtime.block_on(Box::pin(found(&flags, &path, words)))));
     });
     begun.ok().and_then(|_| receiver.recv_timeout(PATIENCE).ok().flatten()).unwrap_or_default()
 }
 
-async fn names(flags: &ClusterFlags, path: &str) -> Option<Vec<String>> {
+async fn found(flags: &ClusterFlags, path: &str, words: Words) -> Option<Vec<String>> {
     let (client, _) = flags.client_and_server().await.ok()?;
-    let request = Request::get(format!("{path}?limit={MOST}")).header(http::header::ACCEPT, NAMES);
+    let joint = if path.contains('?') { '&' } else { '?' };
+    let request = Request::get(format!("{path}{joint}limit={MOST}")).header(http::header::ACCEPT, NAMES);
     let found = client.request::<Value>(request.body(Vec::new()).ok()?).await.ok()?;
-    Some(list(&found, "/items").map(|item| name(item).to_owned()).collect())
+    Some(list(&found, "/items").flat_map(words).collect())
 }
 
 #[cfg(test)]
@@ -121,7 +153,7 @@ mod tests {
         let server = format!("http://{}", listener.local_addr().unwrap());
         note(&["--kubeconfig=/dev/null", "-s", &server].map(OsString::from));
         let begun = std::time::Instant::now();
-        assert_eq!(soon("/api/v1/nodes"), [""; 0]);
+        assert_eq!(soon(NODES, |_| Vec::new()), [""; 0]);
         assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
     }
 }

@@ -39,7 +39,7 @@ pub(super) struct ProbeFlags {
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = up_to(LONGEST))]
     probe_timeout: Duration,
     /// Only this node (repeatable).
-    #[arg(long, value_name = "NAME", requires = "probe")]
+    #[arg(long, value_name = "NAME", requires = "probe", add = crate::completion::objects::nodes())]
     node: Vec<String>,
     /// Only nodes with these labels.
     #[arg(short = 'l', long, value_name = "LABELS", requires = "probe")]

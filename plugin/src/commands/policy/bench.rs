@@ -41,7 +41,7 @@ const WARM_UP: usize = 20;
 pub(crate) struct Bench {
     /// The policy: a file, a built-in policy's name[@version] or sha256:PREFIX [default: the
     /// component in build/].
-    #[arg(value_name = "POLICY")]
+    #[arg(value_name = "POLICY", add = crate::completion::policies())]
     policy: Option<String>,
     /// Files or folders of cases whose requests are measured [default: cases/ of the project].
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath, num_args = 1.., conflicts_with = "filename")]

@@ -33,7 +33,7 @@ Examples:
 pub(crate) struct Inspect {
     /// The policy: a file, a built-in policy's name[@version] or sha256:PREFIX [default: the
     /// component in build/].
-    #[arg(value_name = "POLICY")]
+    #[arg(value_name = "POLICY", add = crate::completion::policies())]
     policy: Option<String>,
     #[command(flatten)]
     _output: Output,

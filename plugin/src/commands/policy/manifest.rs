@@ -35,7 +35,7 @@ Examples:
 pub(crate) struct Manifest {
     /// The policy: a file, a built-in policy's name[@version] or sha256:PREFIX [default: the
     /// component in build/].
-    #[arg(value_name = "POLICY")]
+    #[arg(value_name = "POLICY", add = crate::completion::policies())]
     policy: Option<String>,
     /// Name of the AdmissionPolicy [default: the policy's name].
     #[arg(long, value_name = "NAME")]

@@ -41,7 +41,7 @@ Examples:
 pub(crate) struct Run {
     /// The policy: a file, a built-in policy's name[@version] or sha256:PREFIX [default: the
     /// component in build/].
-    #[arg(value_name = "POLICY")]
+    #[arg(value_name = "POLICY", add = crate::completion::policies())]
     policy: Option<String>,
     /// The object as it will be; - reads standard input.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present = "old")]

@@ -32,7 +32,7 @@ Examples:
 pub(crate) struct Test {
     /// The policy: a file, a built-in policy's name[@version] or sha256:PREFIX [default: the
     /// component in build/].
-    #[arg(value_name = "POLICY")]
+    #[arg(value_name = "POLICY", add = crate::completion::policies())]
     policy: Option<String>,
     /// Files or folders of cases [default: cases/ of the policy's project].
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath, num_args = 1..)]

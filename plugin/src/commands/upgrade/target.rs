@@ -6,7 +6,8 @@ use opensdn_crds::upgrade::{Image, UpgradeSpec};
 use crate::catalogue::upgrade::code;
 use crate::clients::AsksCluster;
 use crate::commands::status::component;
-use crate::completion::objects::completer;
+use crate::completion::objects::{completer, words};
+use crate::completion::releases;
 
 /// The longest tag of an image.
 const MOST_VERSION: usize = 128;
@@ -17,7 +18,7 @@ const MOST_AT_ONCE: i64 = 1000;
 #[derive(Debug, Args)]
 pub(super) struct TargetFlags {
     /// The release, such as R25.1: the tag that OpenSDN's own images get.
-    #[arg(value_name = "VERSION", value_parser = version, required_unless_present = "image")]
+    #[arg(value_name = "VERSION", value_parser = version, add = words(releases), required_unless_present = "image")]
     pub(super) version: Option<String>,
     /// The Manager [default: the only one of the namespace].
     #[arg(long, value_name = "NAME", add = completer("/apis/tf.tungsten.io/v1alpha1/managers"))]
