@@ -17,6 +17,7 @@ mod completion;
 mod config;
 mod connectivity;
 mod convert;
+mod dry_run;
 mod exit;
 mod fail_on;
 #[cfg(test)]

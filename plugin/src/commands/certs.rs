@@ -9,8 +9,10 @@ use crate::certificates::renew::{self, CertificatesRenewal, Renewal, Wanted};
 use crate::certificates::{CertificatesReport, State, assess};
 use crate::cli::Global;
 use crate::clients::{AsksCluster, WebhookNamespace};
+use crate::commands::install::DryRun;
 use crate::completion::objects::renewable;
 use crate::exit::{Exit, Failure};
+use crate::install::requests::Apply;
 use crate::output::Output;
 use crate::runtime::Runtime;
 use crate::snapshot::Read;
@@ -20,7 +22,7 @@ use crate::ui::Ui;
 const RENEW_EXAMPLES: &str = "\
 Examples:
   # What would start again?
-  kubectl opensdn certs renew --all --dry-run
+  kubectl opensdn certs renew --all --dry-run=client
 
   # Those of one component
   kubectl opensdn certs renew redis1
@@ -86,9 +88,10 @@ struct CertsRenew {
     /// All but CAs.
     #[arg(long, conflicts_with = "name")]
     all: bool,
-    /// Show what would be renewed; nothing is asked for.
-    #[arg(long)]
-    dry_run: bool,
+    /// Show what would be renewed; nothing is asked for. With server the API server is asked whether it would take it
+    /// (without a value it means client, the older spelling).
+    #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_value = "none", default_missing_value = "client")]
+    dry_run: DryRun,
     /// Do not ask.
     #[arg(short, long)]
     yes: bool,
@@ -160,30 +163,31 @@ impl CertsRenew {
         let mut secrets =
             runtime.block_on(Box::pin(self.planned(global, &asker, &server, &wanted)))?;
         secrets.retain(|one| !one.is_asked);
-        let answer = CertificatesRenewal { dry_run: self.dry_run, secrets };
+        let answer = CertificatesRenewal { dry_run: self.dry_run != DryRun::None, secrets };
         ui.note(&format!("{} ({server})", global.cluster.context_in_use().unwrap_or_default()));
         for one in &answer.secrets {
             let Renewal { namespace, secret, used_by, effect, .. } = one;
             ui.note(&format!("  renews   {namespace}/{secret} of {used_by}"));
             ui.note(&format!("           {effect}"));
         }
-        if !self.dry_run {
-            if !self.yes {
-                ui.confirm("have the operator renew these")?;
-            }
+        if !answer.dry_run && !self.yes {
+            ui.confirm("have the operator renew these")?;
+        }
+        if self.dry_run != DryRun::Client {
+            let apply = if answer.dry_run { Apply::DryRun } else { Apply::Store };
             for one in &answer.secrets {
                 let path = format!("/api/v1/namespaces/{}/secrets/{}", one.namespace, one.secret);
-                runtime.block_on(asker.patch(&path, &one.patch(Timestamp::now())))?;
+                runtime.block_on(asker.patch(&path, &one.patch(Timestamp::now()), apply))?;
             }
         }
         ui.answer(&answer, |out| {
-            let word = if self.dry_run { "would be asked for" } else { "asked for" };
+            let word = if answer.dry_run { "would be asked for" } else { "asked for" };
             answer
                 .secrets
                 .iter()
                 .try_for_each(|one| writeln!(out, "{}/{}  {word}", one.namespace, one.secret))
         })?;
-        if !self.dry_run {
+        if !answer.dry_run {
             ui.hint("to see how far it is: kubectl opensdn certs status");
         }
         Ok(Exit::Done)

@@ -24,6 +24,7 @@ use crate::checks::probed_node::SYSCTLS;
 use crate::cli::Global;
 use crate::clients::AsksCluster;
 use crate::completion::objects::nodes;
+use crate::dry_run::outside_the_cluster;
 use crate::exit::{Exit, Failure};
 use crate::logs::files::{Unread, files, folders};
 use crate::logs::sources::Subject;
@@ -54,7 +55,7 @@ Examples:
   kubectl opensdn support-bundle --redact-addresses --redact-file patterns.txt
 
   # What would be asked for
-  kubectl opensdn support-bundle --dry-run
+  kubectl opensdn support-bundle --dry-run=client
 
 How much it is at most is said before logs are read; on a terminal it is asked whether that is to
 be done. The files of daemons and what kernels said need the right to get nodes/proxy, pages of
@@ -108,8 +109,9 @@ pub(crate) struct SupportBundleCommand {
     /// Do not ask.
     #[arg(short, long)]
     yes: bool,
-    /// Show what would be asked for; nothing is written.
-    #[arg(long)]
+    /// Show what would be asked for; nothing is written
+    /// (without a value it means client, the older spelling).
+    #[arg(long, value_name = "HOW", action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "none", default_missing_value = "client", value_parser = outside_the_cluster())]
     dry_run: bool,
     #[command(flatten)]
     _cluster: AsksCluster,

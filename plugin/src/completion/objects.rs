@@ -114,7 +114,8 @@ fn soon(path: &str, words: Words) -> Vec<String> {
     let begun = std::thread::Builder::new().spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         // Nobody waits any more where this fails.
-        let _ = runtime.map(|runtime| sender.send(runtime.block_on(Box::pin(found(&flags, &path, words)))));
+        let _ = runtime
+            .map(|runtime| sender.send(runtime.block_on(Box::pin(found(&flags, &path, words)))));
     });
     begun.ok().and_then(|_| receiver.recv_timeout(PATIENCE).ok().flatten()).unwrap_or_default()
 }
@@ -122,7 +123,8 @@ fn soon(path: &str, words: Words) -> Vec<String> {
 async fn found(flags: &ClusterFlags, path: &str, words: Words) -> Option<Vec<String>> {
     let (client, _) = flags.client_and_server().await.ok()?;
     let joint = if path.contains('?') { '&' } else { '?' };
-    let request = Request::get(format!("{path}{joint}limit={MOST}")).header(http::header::ACCEPT, NAMES);
+    let request =
+        Request::get(format!("{path}{joint}limit={MOST}")).header(http::header::ACCEPT, NAMES);
     let found = client.request::<Value>(request.body(Vec::new()).ok()?).await.ok()?;
     Some(list(&found, "/items").flat_map(words).collect())
 }

@@ -14,6 +14,7 @@ use super::{Read, list, text};
 use crate::clients::{is_absent, unanswered, why};
 use crate::exit::Failure;
 use crate::install::object::MANAGER;
+use crate::install::requests::Apply;
 
 /// So many objects are in the first page of a list.
 const FIRST: usize = 50;
@@ -228,8 +229,14 @@ impl Asker {
     ///
     /// # Errors
     /// It is not there, or may not be changed.
-    pub(crate) async fn patch(&self, path: &str, patch: &Value) -> Result<(), Failure> {
-        let path_and_query = format!("{path}?fieldManager={MANAGER}");
+    pub(crate) async fn patch(
+        &self,
+        path: &str,
+        patch: &Value,
+        apply: Apply,
+    ) -> Result<(), Failure> {
+        let tried = if apply == Apply::DryRun { "&dryRun=All" } else { "" };
+        let path_and_query = format!("{path}?fieldManager={MANAGER}{tried}");
         let request = Request::patch(path_and_query)
             .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
             .body(patch.to_string().into_bytes());

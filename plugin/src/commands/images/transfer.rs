@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::sources::Sources;
 use crate::cli::Global;
+use crate::dry_run::outside_the_cluster;
 use crate::exit::{Exit, Failure};
 use crate::oci::archive::{Archive, Part};
 use crate::oci::copy::{self, Counts, Known, Origin, amount};
@@ -43,7 +44,7 @@ Examples:
   kubectl opensdn images load opensdn.tar --to registry.local:5000/opensdn
 
   # How they will be called there
-  kubectl opensdn images load opensdn.tar --to registry.local:5000/opensdn --dry-run
+  kubectl opensdn images load opensdn.tar --to registry.local:5000/opensdn --dry-run=client
 
 All of the file is compared with its digests before anything is sent. What the registry has is
 not sent again. Each image keeps the last part of its name and its tag, as `registry` of the
@@ -55,7 +56,7 @@ const MIRROR_EXAMPLES: &str = "\
 Examples:
   # What would be copied where?
   kubectl opensdn images mirror --set registry=registry.example.com/opensdn \\
-    --manager manager.yaml --to registry.local:5000/opensdn --dry-run
+    --manager manager.yaml --to registry.local:5000/opensdn --dry-run=client
 
   # Only for one kind of machine
   kubectl opensdn images mirror --set registry=registry.example.com/opensdn \\
@@ -121,8 +122,9 @@ pub(super) struct Load {
     /// The registry, with folders.
     #[arg(long, value_name = "REGISTRY")]
     to: Place,
-    /// Show what would be sent; no registry is asked.
-    #[arg(long)]
+    /// Show what would be sent; no registry is asked
+    /// (without a value it means client, the older spelling).
+    #[arg(long, value_name = "HOW", action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "none", default_missing_value = "client", value_parser = outside_the_cluster())]
     dry_run: bool,
     #[command(flatten)]
     registry: RegistryFlags,
@@ -142,8 +144,9 @@ pub(super) struct Mirror {
     /// Of images for several platforms only this one.
     #[arg(long, value_name = "OS/ARCH", value_parser = platform)]
     platform: Option<String>,
-    /// Show what would be copied; no registry is asked.
-    #[arg(long)]
+    /// Show what would be copied; no registry is asked
+    /// (without a value it means client, the older spelling).
+    #[arg(long, value_name = "HOW", action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "none", default_missing_value = "client", value_parser = outside_the_cluster())]
     dry_run: bool,
     #[command(flatten)]
     registry: RegistryFlags,

@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::atomic_write;
 use crate::cli::Global;
 use crate::clients::AsksCluster;
+use crate::dry_run::outside_the_cluster;
 use crate::exit::{Exit, Failure};
 use crate::output::{Answer, Output};
 use crate::runtime::Runtime;
@@ -49,8 +50,9 @@ pub(super) struct HostsCommand {
     /// Put the lines into this file, in the place of those that an earlier run has put there.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     merge: Option<PathBuf>,
-    /// Say whether the file would change; it is not written.
-    #[arg(long, requires = "merge")]
+    /// Say whether the file would change; it is not written
+    /// (without a value it means client, the older spelling).
+    #[arg(long, requires = "merge", value_name = "HOW", action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "none", default_missing_value = "client", value_parser = outside_the_cluster())]
     dry_run: bool,
     #[command(flatten)]
     _cluster: AsksCluster,

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use crate::cli::Global;
 use crate::clients::{AsksCluster, unanswered};
+use crate::commands::install::DryRun as DryRunFlag;
 use crate::exit::{Exit, Failure};
 use crate::install::object::ObjectKey;
 use crate::install::plan::DryRun;
@@ -59,9 +60,10 @@ pub(super) struct RegistrySecretCommand {
     /// Name of the Secret.
     #[arg(value_name = "NAME")]
     name: String,
-    /// Say what would be done; nothing is applied.
-    #[arg(long, conflicts_with = "check")]
-    dry_run: bool,
+    /// Say what would be done; nothing is applied. With client the API server is not asked whether it would take it
+    /// (without a value it means server, the older spelling).
+    #[arg(long, conflicts_with = "check", value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_value = "none", default_missing_value = "server")]
+    dry_run: DryRunFlag,
     /// Print the Secret, password included, and apply nothing; no cluster is asked.
     #[arg(long, conflicts_with_all = ["check", "dry_run"])]
     show_secret: bool,
@@ -153,7 +155,7 @@ impl RegistrySecretCommand {
             name: self.name.clone(),
             registry,
             action: Action::None,
-            dry_run: self.dry_run,
+            dry_run: self.dry_run != DryRunFlag::None,
         };
         Runtime::start(global)?.block_on(self.apply(answer, &secret, global, ui))
     }
@@ -197,10 +199,10 @@ impl RegistrySecretCommand {
             Some(stored) if content(stored) == content(secret) => Action::None,
             Some(_) => Action::Change,
         };
-        if answer.action != Action::None {
+        if answer.action != Action::None && self.dry_run != DryRunFlag::Client {
             self.refuse_if_foreign(&requests.dry_run(secret, self.force_conflicts).await?)?;
         }
-        if self.dry_run || answer.action == Action::None {
+        if answer.dry_run || answer.action == Action::None {
             ui.answer(&answer, |out| answer.write(out))?;
             return Ok(Exit::Done);
         }

@@ -28,7 +28,7 @@ use crate::ui::{Ui, one_line};
 const EXAMPLES: &str = "\
 Examples:
   # What does this cluster have in the cloud, and what of it would go?
-  kubectl opensdn nested remove --config-api https://192.168.1.100:8082 --dry-run
+  kubectl opensdn nested remove --config-api https://192.168.1.100:8082 --dry-run=client
 
   # Take it away
   kubectl opensdn nested remove --config-api https://192.168.1.100:8082
@@ -114,7 +114,7 @@ impl RemoveCommand {
             if self::found(&api, &id, ui).await? != found {
                 let message =
                     "nothing was removed: the record of the cluster has changed meanwhile";
-                let hint = "look again: the same command with --dry-run";
+                let hint = "look again: the same command with --dry-run=client";
                 return Err(Failure::new(Exit::Refused, "outdated-removal", message, hint));
             }
         }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use serde_json::Value;
 
+use crate::dry_run::outside_the_cluster;
 use crate::nested::waited::waited;
 use crate::ui::Ui;
 
@@ -18,8 +19,9 @@ pub(super) struct WritingFlags {
     /// The folder in which the list is saved as it was before.
     #[arg(long, value_name = "FOLDER", default_value = ".", value_hint = ValueHint::DirPath)]
     backup_dir: PathBuf,
-    /// Show what would be done; nothing is written.
-    #[arg(long)]
+    /// Show what would be done; nothing is written
+    /// (without a value it means client, the older spelling).
+    #[arg(long, value_name = "HOW", action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "none", default_missing_value = "client", value_parser = outside_the_cluster())]
     pub(super) dry_run: bool,
     /// Do not ask.
     #[arg(short, long)]
