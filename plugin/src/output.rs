@@ -39,6 +39,28 @@ pub enum Format {
     Yaml,
 }
 
+/// `-o` of a command that lists or writes objects of a cluster: their names, too.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct ObjectsOutput {
+    /// How the answer is written.
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: ObjectsFormat,
+}
+
+/// How an answer about objects is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ObjectsFormat {
+    /// For people.
+    #[default]
+    Human,
+    /// One JSON document.
+    Json,
+    /// One YAML document.
+    Yaml,
+    /// The names of the objects alone, one a line, as kubectl writes them: `deployment.apps/opensdn-webhook`.
+    Name,
+}
+
 /// The first line of a report for people: which cluster it is about.
 pub(crate) fn cluster_line(cluster: Option<&str>, server: Option<&str>) -> String {
     let cluster = cluster.unwrap_or("cluster");

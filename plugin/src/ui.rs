@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::cli::{Global, Progress};
 use crate::exit::{Exit, Failure};
-use crate::output::{Answer, DocumentFormat, json_line};
+use crate::output::{Answer, DocumentFormat, ObjectsFormat, json_line};
 use crate::ui::harmless::HarmlessWriter;
 use crate::ui::record::{Message, Record, now};
 
@@ -103,6 +103,23 @@ impl Ui {
                 out.flush()
             }),
         }
+    }
+
+    /// Gives an answer about objects of a cluster, or their names where these were asked for.
+    ///
+    /// # Errors
+    /// As of [`Self::write`].
+    pub(crate) fn answer_objects<A: Answer>(
+        &mut self,
+        format: ObjectsFormat,
+        answer: &A,
+        names: impl IntoIterator<Item = String>,
+        human: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        if format != ObjectsFormat::Name {
+            return self.answer(answer, human);
+        }
+        self.show(|out| names.into_iter().try_for_each(|name| writeln!(out, "{name}")))
     }
 
     /// Writes a part of an answer that is made of what others wrote, such as a log: only what a terminal shows of it.

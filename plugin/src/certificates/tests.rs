@@ -112,14 +112,19 @@ fn what_does_not_fit_into_80_columns_is_below() {
         }],
         ..CertificatesReport::default()
     };
-    let text = |issuer: &str, width| {
+    let shown = |issuer: &str, is_wide, width| {
         let mut out = Vec::new();
         let layout = crate::ui::Layout { width, unicode: false };
-        of(issuer).write(layout, &mut out).unwrap();
+        of(issuer).write(is_wide, layout, &mut out).unwrap();
         anstream::adapter::strip_str(&String::from_utf8(out).unwrap()).to_string()
     };
+    let text = |issuer: &str, width| shown(issuer, false, width);
     let narrow = text("contrail-signer of a cluster with a long name", 80);
     assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
     assert!(narrow.contains("issuer contrail-signer"), "{narrow}");
     assert_eq!(text("ca", 140).lines().count(), 2);
+    let ends = Timestamp::from_second(NOW).unwrap().to_string();
+    let wide = shown("ca", true, 160);
+    assert!(wide.contains("DAYS  NOT AFTER") && wide.contains(&ends), "{wide}");
+    assert!(!text("ca", 160).contains(&ends));
 }

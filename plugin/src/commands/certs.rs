@@ -1,6 +1,8 @@
 //! `certs`: the certificates of OpenSDN in a cluster. What is said of them is decided in `certificates.rs`.
 
-use clap::{Args, Subcommand};
+use std::collections::BTreeSet;
+
+use clap::{Args, Subcommand, ValueEnum};
 use k8s_openapi::jiff::Timestamp;
 use opensdn_deploy::names::operator::GIVEN_CA_SECRET;
 
@@ -13,7 +15,7 @@ use crate::commands::install::DryRun;
 use crate::completion::objects::renewable;
 use crate::exit::{Exit, Failure};
 use crate::install::requests::Apply;
-use crate::output::Output;
+use crate::output::ObjectsOutput;
 use crate::runtime::Runtime;
 use crate::snapshot::Read;
 use crate::snapshot::ask::Asker;
@@ -100,7 +102,7 @@ struct CertsRenew {
     #[command(flatten)]
     _cluster: AsksCluster,
     #[command(flatten)]
-    _output: Output,
+    output: ObjectsOutput,
 }
 
 /// Arguments of `certs status`.
@@ -112,7 +114,25 @@ struct CertsStatus {
     #[command(flatten)]
     _cluster: AsksCluster,
     #[command(flatten)]
-    _output: Output,
+    /// How the answer is written.
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    output: StatusFormat,
+}
+
+/// How certificates are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum StatusFormat {
+    /// For people.
+    #[default]
+    Human,
+    /// The same with the time of each end.
+    Wide,
+    /// One JSON document.
+    Json,
+    /// One YAML document.
+    Yaml,
+    /// The Secrets alone, one a line: `secret/opensdn-ca`.
+    Name,
 }
 
 impl Certs {
@@ -124,7 +144,17 @@ impl Certs {
         let runtime = Runtime::start(global)?;
         let report = runtime.block_on(status.ask(global))?;
         let layout = ui.layout();
-        ui.answer(&report, |out| report.write(layout, out))?;
+        match status.output {
+            StatusFormat::Name => {
+                let secrets = report.certificates.iter().map(|one| one.secret.as_str());
+                let names: BTreeSet<&str> = secrets.collect();
+                ui.show(|out| names.iter().try_for_each(|name| writeln!(out, "secret/{name}")))?;
+            }
+            output => {
+                let is_wide = output == StatusFormat::Wide;
+                ui.answer(&report, |out| report.write(is_wide, layout, out))?;
+            }
+        }
         for unread in &report.not_read {
             ui.warn(&format!("not read: {}: {}", unread.what, unread.why));
         }
@@ -180,7 +210,8 @@ impl CertsRenew {
                 runtime.block_on(asker.patch(&path, &one.patch(Timestamp::now()), apply))?;
             }
         }
-        ui.answer(&answer, |out| {
+        let names = answer.secrets.iter().map(|one| format!("secret/{}", one.secret));
+        ui.answer_objects(self.output.output, &answer, names, |out| {
             let word = if answer.dry_run { "would be asked for" } else { "asked for" };
             answer
                 .secrets

@@ -16,7 +16,7 @@ use crate::install::plan::{Action, Adopt, Counts, FieldConflict};
 use crate::install::survey::{Survey, Takeover};
 use crate::install::target::Target;
 use crate::install::values::ValuesArgs;
-use crate::output::{Answer, Output};
+use crate::output::{Answer, ObjectsOutput};
 use crate::runtime::Runtime;
 use crate::ui::Ui;
 
@@ -44,7 +44,7 @@ pub(crate) struct Diff {
     #[command(flatten)]
     _cluster: AsksCluster,
     #[command(flatten)]
-    _output: Output,
+    output: ObjectsOutput,
 }
 
 /// What `diff` answers.
@@ -72,7 +72,8 @@ impl Diff {
         ControlNamespace::check(global)?;
         let answer = Runtime::start(global)?.block_on(self.ask(global, ui))?;
         let summary = self.summary;
-        ui.answer(&answer, |out| answer.write(summary, out))?;
+        let names = answer.objects.iter().map(|one| one.key().kubectl_name());
+        ui.answer_objects(self.output.output, &answer, names, |out| answer.write(summary, out))?;
         let Counts { create, change, refused, same: _ } = answer.counts;
         let differs = create + change + refused + answer.obsolete.len() > 0;
         Ok(if differs { Exit::Findings } else { Exit::Done })

@@ -29,7 +29,7 @@ use crate::install::take_over::{TakeOver, managers, unwatched};
 use crate::install::target::Target;
 use crate::install::values::{ValuesArgs, forgotten, steps};
 use crate::install::waiting::Deadline;
-use crate::output::{Answer, Output};
+use crate::output::{Answer, ObjectsOutput};
 use crate::runtime::Runtime;
 use crate::ui::Ui;
 use crate::upgrade::outdated::{self, ManagerRelease};
@@ -125,7 +125,7 @@ pub(crate) struct Install {
     #[command(flatten)]
     _cluster: AsksCluster,
     #[command(flatten)]
-    _output: Output,
+    output: ObjectsOutput,
 }
 
 /// What `install` answers.
@@ -254,8 +254,13 @@ impl Install {
             obsolete: Vec::new(),
             managers: Vec::new(),
         };
-        ui.answer(&answer, |out| answer.write(out))?;
+        self.answer(&answer, ui)?;
         Ok(Exit::Done)
+    }
+
+    fn answer(&self, answer: &Installation, ui: &mut Ui) -> Result<(), Failure> {
+        let names = answer.objects.iter().map(|one| one.key.kubectl_name());
+        ui.answer_objects(self.output.output, answer, names, |out| answer.write(out))
     }
 
     async fn install(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
@@ -280,7 +285,7 @@ impl Install {
         let mut answer = Installation { managers, take_over, ..Installation::of(&target, &survey) };
         if self.dry_run == DryRun::Server {
             answer.dry_run = true;
-            ui.answer(&answer, |out| answer.write(out))?;
+            self.answer(&answer, ui)?;
             return Ok(Exit::Done);
         }
         if (survey.counts().writes() || answer.take_over.is_some()) && !self.yes {
@@ -308,7 +313,7 @@ impl Install {
             Some(done) => {
                 done?;
                 answer.ready = self.wait;
-                ui.answer(&answer, |out| answer.write(out))?;
+                self.answer(&answer, ui)?;
                 hint(&answer, ui);
                 Ok(Exit::Done)
             }

@@ -20,7 +20,7 @@ use crate::install::requests::{Apply, Requests};
 use crate::install::survey::{inventory, rendered};
 use crate::install::target::Target;
 use crate::install::waiting::Deadline;
-use crate::output::Output;
+use crate::output::ObjectsOutput;
 use crate::runtime::Runtime;
 use crate::ui::Ui;
 
@@ -50,7 +50,7 @@ pub(crate) struct Prune {
     #[command(flatten)]
     _cluster: AsksCluster,
     #[command(flatten)]
-    _output: Output,
+    output: ObjectsOutput,
 }
 
 impl Prune {
@@ -109,7 +109,8 @@ impl Prune {
         if !answer.dry_run {
             forget(&requests, inventory, &wanted, &answer).await?;
         }
-        ui.answer(&answer, |out| answer.write(out))?;
+        let names = answer.removed.iter().map(ObjectKey::kubectl_name);
+        ui.answer_objects(self.output.output, &answer, names, |out| answer.write(out))?;
         Ok(Exit::Done)
     }
 }

@@ -21,7 +21,7 @@ use crate::install::requests::Requests;
 use crate::install::survey::{inventory, namespaces_of_inventories};
 use crate::install::target::Target;
 use crate::install::waiting::Deadline;
-use crate::output::{Answer, Output};
+use crate::output::{Answer, ObjectsOutput};
 use crate::runtime::Runtime;
 use crate::ui::{Ui, wrap};
 
@@ -78,7 +78,7 @@ pub(crate) struct Uninstall {
     #[command(flatten)]
     _cluster: AsksCluster,
     #[command(flatten)]
-    _output: Output,
+    output: ObjectsOutput,
 }
 
 /// What `uninstall` and `prune` answer.
@@ -158,14 +158,14 @@ impl Uninstall {
             removal.foreign.iter().for_each(|key| {
                 ui.warn(&format!("{key} is not of this installation, and stays: remove it with the tool that made it"));
             });
-            ui.answer(&answer, |out| answer.write(out))?;
+            self.answer(&answer, ui)?;
             return Ok(Exit::Done);
         }
         show(&target, &removal, data, ui);
         answer.network_loss = network_loss(&requests, &removal, ui).await;
         if self.dry_run == DryRun::Server {
             answer.dry_run = true;
-            ui.answer(&answer, |out| answer.write(out))?;
+            self.answer(&answer, ui)?;
             return Ok(Exit::Done);
         }
         self.confirm(&target, ui)?;
@@ -180,8 +180,13 @@ impl Uninstall {
             return Err(Failure::new(Exit::Interrupted, "interrupted", message, hint));
         };
         done?;
-        ui.answer(&answer, |out| answer.write(out))?;
+        self.answer(&answer, ui)?;
         Ok(Exit::Done)
+    }
+
+    fn answer(&self, answer: &Uninstallation, ui: &mut Ui) -> Result<(), Failure> {
+        let names = answer.removed.iter().map(ObjectKey::kubectl_name);
+        ui.answer_objects(self.output.output, answer, names, |out| answer.write(out))
     }
 
     fn confirm(&self, target: &Target, ui: &mut Ui) -> Result<(), Failure> {

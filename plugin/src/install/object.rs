@@ -63,6 +63,13 @@ impl ObjectKey {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
 
+    /// As kubectl names it with `-o name`.
+    pub(crate) fn kubectl_name(&self) -> String {
+        let (kind, group) = (self.kind.to_lowercase(), self.group());
+        let dot = if group.is_empty() { "" } else { "." };
+        format!("{kind}{dot}{group}/{}", self.name)
+    }
+
     /// What a request names. The plurals of all kinds of ours follow the rules of English, but for one that is a
     /// plural already.
     pub(crate) fn resource(&self) -> ApiResource {
@@ -168,6 +175,13 @@ mod tests {
         assert!(is_member(&ours, "id") && !is_member(&ours, "other") && !is_member(&object, "id"));
         assert_eq!(ObjectKey::of(&ours).to_string(), "Deployment/b/a");
         assert_eq!(ObjectKey::of(&ours).resource().plural, "deployments");
+    }
+
+    #[test]
+    fn an_object_is_named_as_kubectl_names_it() {
+        let deployment = ObjectKey::within("b", "apps/v1", "Deployment", "a");
+        assert_eq!(deployment.kubectl_name(), "deployment.apps/a");
+        assert_eq!(ObjectKey::within("b", "v1", "Secret", "a").kubectl_name(), "secret/a");
     }
 
     #[test]

@@ -59,6 +59,11 @@ impl UpgradeHistory {
         Self { namespace: namespace.to_owned(), upgrades }
     }
 
+    /// Each as kubectl names it.
+    pub(crate) fn names(&self) -> impl Iterator<Item = String> {
+        self.upgrades.iter().map(|one| format!("upgrade.opensdn.io/{}", one.name))
+    }
+
     /// Writes it; what is at work is timed up to `now`.
     pub(crate) fn write(
         &self,

@@ -18,7 +18,8 @@ fn page() -> String {
     command.build();
     let mut text = format!(
         "<!-- Generated: {UPDATE} -->\n\n# Commands and flags\n\n{}. The same with `--help` behind \
-         any command, and as manual pages: `kubectl opensdn man --out DIR`.\n",
+         any command, and as manual pages: `kubectl opensdn man --out DIR`. \
+         There is no `-o jsonpath`: `-o json | jq` does the same, and more.\n",
         plain(command.get_about())
     );
     for within in visible(&command) {

@@ -7,7 +7,7 @@ use super::Place;
 use crate::cli::Global;
 use crate::clients::AsksCluster;
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use crate::output::ObjectsOutput;
 use crate::runtime::Runtime;
 use crate::ui::Ui;
 use crate::upgrade::history::UpgradeHistory;
@@ -28,7 +28,7 @@ pub(super) struct HistoryCommand {
     #[command(flatten)]
     _cluster: AsksCluster,
     #[command(flatten)]
-    _output: Output,
+    output: ObjectsOutput,
 }
 
 impl HistoryCommand {
@@ -39,7 +39,9 @@ impl HistoryCommand {
             Ok::<_, Failure>(UpgradeHistory::of(&place.requests.namespace, all))
         }))?;
         let layout = ui.layout();
-        ui.answer(&answer, |out| answer.write(Timestamp::now(), layout, out))?;
+        ui.answer_objects(self.output.output, &answer, answer.names(), |out| {
+            answer.write(Timestamp::now(), layout, out)
+        })?;
         Ok(Exit::Done)
     }
 }
