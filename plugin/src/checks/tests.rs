@@ -175,6 +175,10 @@ fn a_report_names_version_and_nodes_and_how_long_each_check_took() {
     assert!(document["checks"][0]["durationMs"].is_u64(), "{document}");
     let unread = judge(&but(|world| world.nodes = forbidden()), &Chosen::default());
     assert_eq!(unread.nodes, None);
+    let mut out = Vec::new();
+    report.write(true, crate::ui::Layout { width: 80, unicode: false }, &mut out).unwrap();
+    let wide = String::from_utf8(out).unwrap();
+    assert!(wide.contains(" ms)\n") && wide.contains("; read in "), "{wide}");
 }
 
 #[test]

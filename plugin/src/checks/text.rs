@@ -16,7 +16,7 @@ use crate::ui::{Layout, style, wrap};
 const INDENT: usize = 12;
 
 impl CheckReport {
-    /// Writes it; with `all` also what was not looked at.
+    /// Writes it; with `all` also what was not looked at, and how long each took.
     pub(crate) fn write(&self, all: bool, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
         let line = cluster_line(self.cluster.as_deref(), self.server.as_deref());
         let nodes = self.nodes.map(|nodes| super::number_of(nodes, "node")).unwrap_or_default();
@@ -30,13 +30,14 @@ impl CheckReport {
                 writeln!(out, "\n{strong}{}{strong:#}", check.category.word())?;
                 category = Some(check.category);
             }
-            check.write(layout, out)?;
+            check.write(all, layout, out)?;
         }
         let skipped = self.summary.skipped;
         if skipped > 0 && !all {
             writeln!(out, "\nskipped {skipped}: -o wide says why, --list shows all checks")?;
         }
-        writeln!(out, "\n{}", self.summary.text())
+        let read = if all { format!("; read in {} ms", self.read_ms) } else { String::new() };
+        writeln!(out, "\n{}{read}", self.summary.text())
     }
 
     /// Writes it as JUnit's XML: what fails `fails`, what is only doubtful says so.
@@ -95,15 +96,17 @@ impl Outcome {
 }
 
 impl Checked {
-    fn write(&self, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
+    fn write(&self, is_timed: bool, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
         let (word, style) = (self.result.word(), self.result.style());
+        let took = if is_timed { format!(" ({} ms)", self.duration_ms) } else { String::new() };
         write!(out, "  {style}{word:<4}{style:#}  {}  ", self.id)?;
         let text = match self.result {
             Outcome::Ok => &self.message,
             _ => self.title,
         };
+        let text = format!("{text}{took}");
         let lead = "  FAIL  ".len() + self.id.len() + 2;
-        lines(text, Layout { width: layout.width.saturating_sub(lead - INDENT), ..layout }, out)?;
+        lines(&text, Layout { width: layout.width.saturating_sub(lead - INDENT), ..layout }, out)?;
         if self.result == Outcome::Ok {
             return Ok(());
         }

@@ -125,7 +125,7 @@ enum Format {
     /// For people.
     #[default]
     Table,
-    /// The same with the checks that were skipped.
+    /// The same with the checks that were skipped, and how long each took.
     Wide,
     /// One JSON document.
     Json,
