@@ -17,6 +17,8 @@ case $address$homepage in
   https://*https://*) ;;
   *) echo "pack.sh: ADDRESS and HOMEPAGE must begin with https://" >&2; exit 2 ;;
 esac
+# Who installs a plugin waits for it, so it is small.
+readonly MOST_BYTES=40000000
 mkdir -p "$folder"
 making=$(mktemp -d "$folder/.making-XXXXXX")
 trap 'rm -rf "$making"' EXIT
@@ -26,6 +28,9 @@ for pair; do
   arch=${pair%%=*} program=${pair#*=}
   case $arch in amd64 | arm64) ;; *) echo "pack.sh: $arch is none of amd64 and arm64" >&2; exit 2 ;; esac
   [ -f "$program" ] || { echo "pack.sh: $program is missing: make plugin" >&2; exit 1; }
+  size=$(stat -Lc %s "$program")
+  [ "$size" -lt "$MOST_BYTES" ] ||
+    { echo "pack.sh: $program has $size bytes, and a plugin less than $MOST_BYTES: was it built as a release?" >&2; exit 1; }
   install -D -m 755 "$program" "$making/$arch/kubectl-opensdn"
   install -m 644 "$here/LICENSE" "$making/$arch/LICENSE"
   name=kubectl-opensdn-v$version-linux-$arch.tar.gz

@@ -81,7 +81,12 @@ fn a_manifest_for_krew_is_of_its_form_and_names_archives_by_what_they_are() -> O
     assert!(pack(again.path(), &[&amd64])?.status.success());
     assert_eq!(std::fs::read_to_string(again.path().join("opensdn.yaml"))?, text);
     assert_eq!(std::fs::read_dir(again.path())?.count(), 2);
-    for wrong in [&["amd64=/no/such/file"][..], &["sparc=/bin/sh"], &[]] {
+    let large = folder.path().join("large");
+    std::fs::File::create(&large)?.set_len(40_000_000)?;
+    let large = format!("amd64={}", large.display());
+    let refused = pack(again.path(), &[&large])?;
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("40000000 bytes"), "{refused:?}");
+    for wrong in [&["amd64=/no/such/file"][..], &["sparc=/bin/sh"], &[&large], &[]] {
         assert!(!pack(again.path(), wrong)?.status.success(), "{wrong:?}");
     }
     Ok(())
