@@ -3,12 +3,15 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source gate/cache.sh
+source gate/revision.sh
 
 gate/setup.sh
 take_build_slot
-# For `version`; a source without git has none.
-OPENSDN_COMMIT=$(git describe --always --dirty --exclude '*' --abbrev=12 2>/dev/null || true)
-export OPENSDN_COMMIT
+
+# Sources without git have no commit, and are built all the same.
+commit=$(revision)
+[ "$commit" = unknown ] || export OPENSDN_COMMIT=$commit
+
 echo "building kubectl-opensdn (the first time about seven minutes, then seconds)"
 cargo build --quiet --locked --release --package kubectl-opensdn 8>&-
 install -m 755 target/release/kubectl-opensdn target/kubectl-opensdn

@@ -3,6 +3,7 @@
 # (`.provenance.json`). Sourced, after gate/cache.sh and deploy/images/archive.sh.
 PROGRAM_TARGET=$(uname -m)-unknown-linux-musl
 readonly PROGRAM_TARGET
+source gate/revision.sh
 
 # What a cargo that runs this script has set is not for the one that it runs: some dependencies
 # are built again when it differs.
@@ -47,14 +48,6 @@ build_program() { # build_program NAME MESSAGES
 image_records() { # image_records ARGUMENT...
   cargo run --quiet --locked --package opensdn-image-records -- "$@" 8>&- >&2 ||
     image_stop "the records of the image were not written"
-}
-
-revision() {
-  local revision
-  revision=$(git rev-parse --verify HEAD 2>/dev/null) || { echo unknown; return; }
-  # What is not committed has no name.
-  git diff --quiet HEAD -- . || revision=$revision-modified
-  echo "$revision"
 }
 
 # Without the names of functions, which only profilers want and which are a third of it; with the list of
