@@ -68,7 +68,8 @@ fn is_source(source: &str) -> bool {
     };
     let (path, lines) = place.split_once(':').unwrap_or((place, "1"));
     let are_lines = lines.split('-').all(|line| line.parse::<u32>().is_ok());
-    !repository.is_empty() && path.contains(['/', '.']) && are_lines
+    let is_file = path.contains(['/', '.']) || path == "SConscript";
+    !repository.is_empty() && is_file && are_lines
 }
 
 #[test]

@@ -113,7 +113,6 @@ struct CertsStatus {
     webhook: WebhookNamespace,
     #[command(flatten)]
     _cluster: AsksCluster,
-    #[command(flatten)]
     /// How the answer is written.
     #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
     output: StatusFormat,

@@ -7,10 +7,10 @@ use super::Mode::{Api, ApiAndProbe, Client, Probe};
 use super::Severity::{Fatal, Info, Warning};
 use super::{Check, check};
 use crate::checks::{
-    cluster_api, cni, huge_pages, images, mtu, node_software, nodes, owners, ports, privileged, probed_control,
-    probed_data_path, probed_devices, probed_dpdk, probed_functions, probed_matrix, probed_members,
-    probed_node, probed_ports, probed_storage, quotas, registry, rights, roles, shared_nodes, sizes,
-    subnets, surroundings,
+    cluster_api, cni, huge_pages, images, mtu, node_software, nodes, owners, ports, privileged,
+    probed_control, probed_data_path, probed_devices, probed_dpdk, probed_functions, probed_matrix,
+    probed_members, probed_node, probed_ports, probed_storage, quotas, registry, rights, roles,
+    shared_nodes, sizes, subnets, surroundings,
 };
 
 /// In the order in which they are reported.
