@@ -83,16 +83,21 @@ fn untar(archive: &std::path::Path, folder: &std::path::Path) -> Result<String, 
     Ok(String::from_utf8(output.stdout)?)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_secret_that_was_planted_anywhere_is_in_the_bundle() -> Outcome {
-    let sandbox = Sandbox::builder().only_api_server().start().await?;
-    plant(&sandbox).await?;
-    let written = format!(
+/// What daemons and kernels have written, with a secret in each form.
+fn written() -> String {
+    format!(
         "2026-11-25T00:00:01Z connecting to amqp://guest:{SECRET}@host:5673/\n2026-11-25T00:00:02Z login with password={SECRET} of bob\n\
          2026-11-25T00:00:03Z {{\"token\": \"{SECRET}\"}}\n2026-11-25T00:00:04Z Authorization: Bearer {SECRET}\n\
          2026-11-25T00:00:05Z -----BEGIN PRIVATE KEY-----\n2026-11-25T00:00:05Z {SECRET}\n2026-11-25T00:00:05Z -----END PRIVATE KEY-----\n\
          2026-11-25T00:00:06Z argv: --admin-password {SECRET} --x\n2026-11-25T00:00:07Z X-Auth-Token: {SECRET}\n2026-11-25T00:00:08Z all is well\n"
-    );
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_secret_that_was_planted_anywhere_is_in_the_bundle() -> Outcome {
+    let sandbox = Sandbox::builder().only_api_server().start().await?;
+    plant(&sandbox).await?;
+    let written = written();
     // The last is what the kubelet gives of the kernel.
     let logs = log(&[
         ("redis-w1/redis", &written),

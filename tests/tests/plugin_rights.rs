@@ -61,11 +61,8 @@ async fn user_of(sandbox: &Sandbox, command: &str) -> Result<std::path::PathBuf,
     let file = sandbox.kubeconfig_for(&User::new(&name))?;
     // Bindings take a moment; of what was asked until then nothing is said.
     let may = async || {
-        let asked = kubectl(
-            sandbox,
-            &["auth", "can-i", "list", "managers.tf.tungsten.io", "-A", "--as", &name],
-        );
-        asked.await.is_ok_and(|said| said.success().trim() == "yes")
+        let ask = ["auth", "can-i", "list", "managers.tf.tungsten.io", "-A", "--as", &name];
+        kubectl(sandbox, &ask).await.is_ok_and(|said| said.out.trim() == "yes")
     };
     eventually("the rights are known", may).await;
     Ok(file)

@@ -76,10 +76,15 @@ async fn created(client: &Client, namespace: &str, pod: &Value) -> Result<(), Re
 fn privileged(image: &str) -> Value {
     let mounts = json!([{"name": "node", "mountPath": "/host/var/lib", "readOnly": true}]);
     let mut pod = pod(image, json!({"privileged": true, "runAsUser": 0}));
-    pod["spec"]["hostNetwork"] = json!(true);
-    pod["spec"]["volumes"] =
-        json!([{"name": "node", "hostPath": {"path": "/var/lib", "type": "Directory"}}]);
-    pod["spec"]["containers"][0]["volumeMounts"] = mounts;
+    let volumes = json!([{"name": "node", "hostPath": {"path": "/var/lib", "type": "Directory"}}]);
+    let mut set = |pointer: &str, name: &str, value: Value| {
+        if let Some(Value::Object(fields)) = pod.pointer_mut(pointer) {
+            fields.insert(name.to_owned(), value);
+        }
+    };
+    set("/spec", "hostNetwork", json!(true));
+    set("/spec", "volumes", volumes);
+    set("/spec/containers/0", "volumeMounts", mounts);
     pod
 }
 

@@ -133,7 +133,7 @@ fn skew(programs: [(&'static str, &Program); 2]) -> Vec<Skew> {
 fn skew_state(programs: [&Program; 2]) -> SkewState {
     let states = programs.map(|program| match (program, program.version()) {
         (Program::Absent { .. }, _) => SkewState::NotInstalled,
-        (_, Some(version)) if version == env!("CARGO_PKG_VERSION") => SkewState::Ok,
+        (_, Some(env!("CARGO_PKG_VERSION"))) => SkewState::Ok,
         (_, Some(_)) => SkewState::Differs,
         (_, None) => SkewState::Unknown,
     });
