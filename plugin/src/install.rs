@@ -29,6 +29,7 @@ pub(crate) mod network_loss;
 pub(crate) mod object;
 mod path;
 pub(crate) mod plan;
+mod release_2011;
 pub(crate) mod removal;
 pub(crate) mod removing;
 pub(crate) mod requests;

@@ -16,6 +16,7 @@ use tokio::time::sleep;
 use super::applying::Stage;
 use super::left_rights;
 use super::object::ObjectKey;
+use super::release_2011;
 use super::requests::Requests;
 use super::waiting::{Deadline, POLL_INTERVAL};
 use super::waits::State;
@@ -23,14 +24,11 @@ use crate::exit::{Exit, Failure};
 use crate::shell::quoted;
 use crate::snapshot::ask::Asker;
 use crate::snapshot::tf_operator::{TfOperator, component_of, tf_operators, watching_all};
-use crate::snapshot::{list, namespace, number, text, title};
+use crate::snapshot::{namespace, number, text, title};
 use crate::ui::Ui;
 
 /// So often it is asked once more whether tf-operator runs, where that is not answered.
 const TRIES: u32 = 5;
-/// The folder of a Cassandra that is alone, or that of analytics; and that of the other.
-const DATABASE: &str = "/var/lib/contrail/database";
-const CONFIG_DATABASE: &str = "/var/lib/contrail/config-database";
 /// By which both operators know what is of a component.
 const LABEL: &str = "tf_manager";
 
@@ -173,7 +171,7 @@ fn refuse(world: &World, watched: &[String]) -> Result<(), Failure> {
             return Err(Failure::new(Exit::Refused, "kept-by-olm", message, hint));
         }
     }
-    before_release_21_3(world)?;
+    release_2011::refuse(&world.managers, &world.workloads)?;
     let Some((outside, hint)) = outside(&world.managers, watched) else { return Ok(()) };
     let message = "the operator would not watch a namespace with a Manager of tf-operator: no operator would look after it";
     let hint = format!(
@@ -182,52 +180,6 @@ fn refuse(world: &World, watched: &[String]) -> Result<(), Failure> {
     let mut failure = Failure::new(Exit::Refused, "unwatched-manager", message, hint);
     failure.causes = outside;
     Err(failure)
-}
-
-/// What was made by a tf-operator of release 2011: other fields, and a Cassandra that is alone has its data elsewhere.
-fn before_release_21_3(world: &World) -> Result<(), Failure> {
-    let refused = |what: String| {
-        let hint = "ours takes over what tf-operator of release 21.3 and later runs: let that upgrade it first (contrib/ziu-2011-to-21.4-hack \
-            in its sources); for a new cluster: kubectl opensdn convert";
-        Err(Failure::new(Exit::Refused, "release-2011", what, hint))
-    };
-    for manager in &world.managers {
-        for list in ["zookeepers", "kubemanagers"] {
-            if manager.pointer(&format!("/spec/services/{list}")).is_some_and(|one| !one.is_null())
-            {
-                return refused(format!(
-                    "Manager {} is of release 2011: it has spec.services.{list}",
-                    title(manager)
-                ));
-            }
-        }
-    }
-    for workload in &world.workloads {
-        let Some(owner) = component_of(workload).filter(|one| text(one, "/kind") == "Cassandra")
-        else {
-            continue;
-        };
-        let of_namespace = world.workloads.iter().filter(|other| {
-            namespace(other) == namespace(workload)
-                && component_of(other).is_some_and(|one| text(one, "/kind") == "Cassandra")
-        });
-        // As `operator/src/components/cassandra/settings.rs` places it.
-        let is_database =
-            of_namespace.count() == 1 || text(owner, "/name").starts_with("analyticsdb");
-        let wanted = if is_database { DATABASE } else { CONFIG_DATABASE };
-        let other = if is_database { CONFIG_DATABASE } else { DATABASE };
-        let has = |folder: &str| {
-            let mut volumes = list(workload, "/spec/template/spec/volumes");
-            volumes.any(|volume| text(volume, "/hostPath/path") == folder)
-        };
-        if has(other) && !has(wanted) {
-            return refused(format!(
-                "{} has its data in {other}, where release 2011 had them; ours would look for them in {wanted}",
-                ObjectKey::of(workload)
-            ));
-        }
-    }
-    Ok(())
 }
 
 /// The Managers in namespaces that the operator would not watch, and by what it would watch all.
@@ -538,32 +490,6 @@ mod tests {
         assert!(cassandra.contains("cassandra1-set has 2 of 3 pods ready"), "{cassandra}");
         assert!(redis.contains("Redis tf/redis1 has one pod"), "{redis}");
         assert!(upgrade.contains("ziuState 3"), "{upgrade}");
-    }
-
-    #[test]
-    fn what_is_of_release_2011_is_refused() {
-        let cassandra = |name: &str, folder: &str| {
-            let mut one = workload("StatefulSet", "Cassandra", 3, 3);
-            one["metadata"]["ownerReferences"][0]["name"] = json!(name);
-            one["spec"]["template"]["spec"]["volumes"] = json!([{"hostPath": {"path": folder}}]);
-            one
-        };
-        let check = |managers: Vec<Value>, workloads: Vec<Value>| {
-            let refused = before_release_21_3(&World { managers, workloads, ..World::default() });
-            refused.err().map(|failure| failure.message)
-        };
-        let plain = || vec![manager("tf", -1)];
-        for list in ["zookeepers", "kubemanagers"] {
-            let mut old = manager("tf", -1);
-            old["spec"]["services"][list] = json!([{}]);
-            assert!(check(vec![old], vec![]).unwrap().contains(list));
-        }
-        let both =
-            || vec![cassandra("configdb1", CONFIG_DATABASE), cassandra("analyticsdb1", DATABASE)];
-        assert_eq!(check(plain(), both()), None);
-        assert_eq!(check(plain(), vec![cassandra("configdb1", DATABASE)]), None);
-        let moved = check(plain(), vec![cassandra("configdb1", CONFIG_DATABASE)]).unwrap();
-        assert!(moved.contains("has its data in /var/lib/contrail/config-database"), "{moved}");
     }
 
     #[test]

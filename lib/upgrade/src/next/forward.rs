@@ -82,7 +82,7 @@ impl Run<'_> {
     /// two members of a database.
     fn rests(&self, step: &Step) -> bool {
         let is_there = |pod: &Pod| pod.is_ready || !pod.has(&step.images, Side::New);
-        may_rest(step)
+        is_of_nodes(step)
             && step.held == Some(true)
             && self.service(&step.id).is_none_or(|service| service.pods.iter().all(is_there))
     }
@@ -169,7 +169,7 @@ impl Run<'_> {
 
     /// What a person has to do before another vrouter is replaced.
     fn waits_for_drain(&self, step: &Step) -> Option<String> {
-        if self.at.spec.wait_for_drain != Some(true) || !step.id.starts_with("Vrouter/") {
+        if self.at.spec.wait_for_drain != Some(true) || !is_of_nodes(step) {
             return None;
         }
         let service = self.service(&step.id)?;
@@ -226,7 +226,7 @@ impl Run<'_> {
             }
             _ => {
                 let message = self.refusal(&step.id).unwrap_or_else(|| service.trouble());
-                let rests = self.at.spec.paused == Some(true) && may_rest(&step);
+                let rests = self.at.spec.paused == Some(true) && is_of_nodes(&step);
                 self.step(place, |step| {
                     (step.message, step.held) =
                         (Some(gate::short(&message)), rests.then_some(true));
@@ -463,7 +463,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether it may stop between two of its pods: those of nodes need none of their own kind.
-fn may_rest(step: &Step) -> bool {
+/// Whether its pods are one on each node, and need none of their own kind: it may stop between two of them.
+fn is_of_nodes(step: &Step) -> bool {
     step.id.starts_with("Vrouter/")
 }

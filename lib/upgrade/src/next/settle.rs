@@ -83,7 +83,8 @@ impl Run<'_> {
         deadline.is_some_and(|deadline| self.at.now < deadline + UNHEARD)
     }
 
-    /// What daemons do not say as before, although all that goes back is back. `Err` while that may still change.
+    /// What is not as before, of services and their daemons, although all that goes back is back. `Err` while that may still
+    /// change.
     pub(super) fn not_as_before(&self) -> Result<Option<String>, String> {
         let skipped = self.skipped();
         let skipped: Vec<&str> = skipped.iter().map(String::as_str).collect();
