@@ -9,7 +9,7 @@ use super::introspect::{Daemon, MOST_PAGE};
 use super::plan::{KernelLog, MOST_KERNEL, Task};
 use super::redactor::Redactor;
 use crate::logs::files::MOST_BYTES;
-use crate::snapshot::ask::Asker;
+use crate::snapshot::ask::{Asker, NotRead};
 use crate::snapshot::{Read, list};
 
 /// Questions at once.
@@ -84,7 +84,7 @@ impl Collector {
                     let text = of.redactor.text(&String::from_utf8_lossy(&end.bytes));
                     Found::Content(text.into_bytes())
                 }
-                Err(why) => Found::Failed(why),
+                Err(why) => Found::Failed(why.to_string()),
             };
             (task.file, found)
         })
@@ -105,15 +105,15 @@ impl Collector {
                 found.push((file, silent.clone()));
                 continue;
             }
-            let page = match self.asker.page_if_any(&path, MOST_PAGE).await {
-                Ok(Some(page)) => Found::Content(self.redactor.page(&page).into_bytes()),
+            let page = match self.asker.page(&path, MOST_PAGE).await {
+                Ok(page) => Found::Content(self.redactor.page(&page).into_bytes()),
                 // An earlier release of the daemon.
-                Ok(None) => Found::Absent("the daemon has no such page".to_owned()),
-                Err(why) if daemon.is_elected && why.contains("connection refused") => {
+                Err(NotRead::Absent) => Found::Absent("the daemon has no such page".to_owned()),
+                Err(NotRead::Refused(_)) if daemon.is_elected => {
                     let why = "nothing listens: it waits for another of its kind to end".to_owned();
                     Found::Absent(why)
                 }
-                Err(why) => Found::Failed(why),
+                Err(why) => Found::Failed(why.to_string()),
             };
             if number == 0 && !matches!(page, Found::Content(_)) {
                 silent = Some(page.clone());
@@ -143,8 +143,8 @@ impl Collector {
                     };
                     return Found::Content(self.redactor.text(&text).into_bytes());
                 }
-                Err(why) if why.contains("404") => {}
-                Err(why) => return Found::Failed(why),
+                Err(NotRead::Absent) => {}
+                Err(why) => return Found::Failed(why.to_string()),
             }
         }
         let why = "the node has no /var/log/dmesg, kern.log or messages: run dmesg on it";

@@ -1,7 +1,7 @@
 //! What daemons say of themselves (pure): which pages of introspect are asked of the pods that were found. They are had by
 //! the API server's proxy, which needs the right to get pods/proxy.
 
-use opensdn_crds::component::Component;
+use opensdn_crds::component::{Component, Setting};
 use serde_json::Value;
 
 use crate::snapshot::{list, name, namespace, number, text};
@@ -15,17 +15,11 @@ pub(crate) const MOST_PAGE: u64 = 2 << 20;
 struct At {
     kind: &'static str,
     container: &'static str,
-    port: Port,
+    /// Its port in the table of components, which says what changes it.
+    port: u16,
     /// Of several one works, and the others open no port.
     is_elected: bool,
     pages: &'static [(&'static str, &'static str)],
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Port {
-    Fixed(u16),
-    /// The field of `spec.serviceConfiguration` that has it, and what it is else.
-    Field(&'static str, u16),
 }
 
 /// How it is, with its connections.
@@ -52,30 +46,30 @@ const OF_AGENT: &[(&str, &str)] = &[
     ("drop-statistics", "Snh_KDropStatsReq"),
 ];
 
-const fn at(kind: &'static str, container: &'static str, port: Port) -> At {
+const fn at(kind: &'static str, container: &'static str, port: u16) -> At {
     At { kind, container, port, is_elected: false, pages: OWN }
 }
 
-const fn elected(kind: &'static str, container: &'static str, port: Port) -> At {
+const fn elected(kind: &'static str, container: &'static str, port: u16) -> At {
     At { is_elected: true, ..at(kind, container, port) }
 }
 
 /// Those that the operator asks, and the DNS of control nodes.
 const DAEMONS: &[At] = &[
-    at("Analytics", "analyticsapi", Port::Field("analyticsIntrospectPort", 8090)),
-    at("Analytics", "collector", Port::Field("collectorIntrospectPort", 8089)),
-    at("AnalyticsAlarm", "analytics-alarm-gen", Port::Fixed(5995)),
-    at("AnalyticsSnmp", "analytics-snmp-collector", Port::Fixed(5920)),
-    at("AnalyticsSnmp", "analytics-snmp-topology", Port::Fixed(5921)),
-    at("Config", "api", Port::Field("apiIntrospectPort", 8084)),
-    elected("Config", "schematransformer", Port::Field("schemaIntrospectPort", 8087)),
-    elected("Config", "servicemonitor", Port::Field("svcMonitorIntrospectPort", 8088)),
-    elected("Config", "devicemanager", Port::Field("deviceManagerIntrospectPort", 8096)),
-    At { pages: OF_CONTROL, ..at("Control", "control", Port::Fixed(8083)) },
-    at("Control", "dns", Port::Fixed(8092)),
-    elected("Kubemanager", "kubemanager", Port::Fixed(8108)),
-    at("QueryEngine", "queryengine", Port::Fixed(8091)),
-    At { pages: OF_AGENT, ..at("Vrouter", "vrouteragent", Port::Fixed(8085)) },
+    at("Analytics", "analyticsapi", 8090),
+    at("Analytics", "collector", 8089),
+    at("AnalyticsAlarm", "analytics-alarm-gen", 5995),
+    at("AnalyticsSnmp", "analytics-snmp-collector", 5920),
+    at("AnalyticsSnmp", "analytics-snmp-topology", 5921),
+    at("Config", "api", 8084),
+    elected("Config", "schematransformer", 8087),
+    elected("Config", "servicemonitor", 8088),
+    elected("Config", "devicemanager", 8096),
+    At { pages: OF_CONTROL, ..at("Control", "control", 8083) },
+    at("Control", "dns", 8092),
+    elected("Kubemanager", "kubemanager", 8108),
+    at("QueryEngine", "queryengine", 8091),
+    At { pages: OF_AGENT, ..at("Vrouter", "vrouteragent", 8085) },
 ];
 /// The variable with which an agent listens elsewhere.
 const AGENT_PORT: &str = "VROUTER_AGENT_INTROSPECT_PORT";
@@ -125,19 +119,22 @@ impl At {
         Daemon { is_elected: self.is_elected, pages: self.pages.iter().map(page).collect() }
     }
 
-    fn number(&self, pod: &Value, object: Option<&Value>) -> u16 {
-        let (said, usual) = match self.port {
-            Port::Fixed(port) => {
-                let said = variable(pod, self.container, AGENT_PORT);
-                (said.and_then(|said| said.parse().ok()), port)
-            }
-            Port::Field(field, port) => {
-                let said = object
-                    .and_then(|one| number(one, &format!("/spec/serviceConfiguration/{field}")));
-                (said.and_then(|said| said.try_into().ok()), port)
-            }
+    fn setting(&self) -> Option<Setting> {
+        let mut ports = Component::of_kind(self.kind)?.ports.iter();
+        let is_mine = |port: &&opensdn_crds::component::Port| {
+            port.container == self.container && port.number == self.port
         };
-        said.unwrap_or(usual)
+        ports.find(is_mine).map(|port| port.setting)
+    }
+
+    fn number(&self, pod: &Value, object: Option<&Value>) -> u16 {
+        let said = match self.setting() {
+            Some(Setting::Field(field)) => object
+                .and_then(|one| number(one, &format!("/spec/serviceConfiguration/{field}")))
+                .and_then(|said| said.try_into().ok()),
+            _ => variable(pod, self.container, AGENT_PORT).and_then(|said| said.parse().ok()),
+        };
+        said.unwrap_or(self.port)
     }
 
     /// Agents alone can be set to speak without TLS.
@@ -174,7 +171,6 @@ fn variable<'p>(pod: &'p Value, container: &str, name: &str) -> Option<&'p str> 
 
 #[cfg(test)]
 mod tests {
-    use opensdn_crds::component::Setting;
     use serde_json::json;
 
     use super::*;
@@ -182,15 +178,7 @@ mod tests {
     #[test]
     fn each_port_is_one_of_its_container_in_the_table_of_components() {
         for at in DAEMONS {
-            let facts = Component::of_kind(at.kind).unwrap();
-            let is_mine = |port: &opensdn_crds::component::Port| match at.port {
-                Port::Fixed(number) => port.number == number,
-                Port::Field(field, number) => {
-                    port.number == number && port.setting == Setting::Field(field)
-                }
-            };
-            let mut ports = facts.ports.iter().filter(|port| port.container == at.container);
-            assert!(ports.any(is_mine), "{at:?}");
+            assert!(at.setting().is_some(), "{at:?}");
         }
     }
 

@@ -2,6 +2,7 @@
 //! programs, what kernels said, and how much it comes to.
 
 use std::collections::BTreeSet;
+use std::net::{Ipv6Addr, SocketAddr};
 
 use opensdn_crds::component::COMPONENTS;
 use opensdn_deploy::names;
@@ -114,29 +115,57 @@ pub(crate) fn logs(pods: &[Value], since_seconds: u64) -> Vec<Task> {
     tasks
 }
 
-/// The metrics of the webhook, of what writes its configurations, and of the operator.
-pub(crate) fn metrics(pods: &[Value]) -> Vec<Task> {
-    let ours = [names::webhook::NAME, names::configuration::NAME, names::operator::NAME];
-    let mine = pods.iter().filter(|pod| {
-        let is_ours = label(pod, names::NAME_LABEL).is_some_and(|name| ours.contains(&name));
-        is_ours && text(pod, "/status/phase") == "Running"
-    });
-    let tasks = mine.map(|pod| {
-        let (place, pod_name) = (namespace(pod), name(pod));
-        let mut ports = list(pod, "/spec/containers").flat_map(|one| list(one, "/ports"));
-        let port = ports.find(|port| text(port, "/name") == ADMIN);
-        let port = port.and_then(|port| number(port, "/containerPort")).unwrap_or(ADMIN_PORT);
-        task(
-            format!("metrics/{place}/{pod_name}.txt"),
-            format!("/api/v1/namespaces/{place}/pods/{pod_name}:{port}/proxy/metrics"),
-        )
-    });
-    tasks.collect()
+/// The metrics of our own programs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Metrics {
+    /// Those to ask for.
+    pub(crate) asked: Vec<Task>,
+    /// The files of those at which the API server has no way in, with the command that has.
+    pub(crate) at_loopback: Vec<(String, String)>,
 }
 
-/// Where our programs have their metrics.
+impl Metrics {
+    /// Of the webhook, of what writes its configurations, and of the operator.
+    pub(crate) fn of(pods: &[Value]) -> Self {
+        let ours = [names::webhook::NAME, names::configuration::NAME, names::operator::NAME];
+        let mine = pods.iter().filter(|pod| {
+            let is_ours = label(pod, names::NAME_LABEL).is_some_and(|name| ours.contains(&name));
+            is_ours && text(pod, "/status/phase") == "Running"
+        });
+        let mut metrics = Self::default();
+        for pod in mine {
+            let (place, pod_name, at) = (namespace(pod), name(pod), admin(pod));
+            let (file, port) = (format!("metrics/{place}/{pod_name}.txt"), at.port());
+            if at.ip().is_loopback() {
+                let why = format!(
+                    "it has them at {at} alone: run kubectl port-forward -n {place} {pod_name} {port} and curl http://{at}/metrics"
+                );
+                metrics.at_loopback.push((file, why));
+            } else {
+                let path =
+                    format!("/api/v1/namespaces/{place}/pods/{pod_name}:{port}/proxy/metrics");
+                metrics.asked.push(task(file, path));
+            }
+        }
+        metrics
+    }
+}
+
+/// Where the program of a pod has its metrics: as it was started, else at the port of that name.
+fn admin(pod: &Value) -> SocketAddr {
+    let containers = || list(pod, "/spec/containers");
+    let mut arguments = containers().flat_map(|one| list(one, "/args")).filter_map(Value::as_str);
+    let started = arguments.find_map(|one| one.strip_prefix("--admin-listen="));
+    let mut ports = containers().flat_map(|one| list(one, "/ports"));
+    let named = ports.find(|port| text(port, "/name") == ADMIN);
+    let port = named.and_then(|port| number(port, "/containerPort")?.try_into().ok());
+    let all = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port.unwrap_or(ADMIN_PORT)));
+    started.and_then(|said| said.parse().ok()).unwrap_or(all)
+}
+
+/// The port of our programs that has their metrics.
 const ADMIN: &str = "admin";
-const ADMIN_PORT: i64 = 8080;
+const ADMIN_PORT: u16 = 8080;
 
 /// What the kernel of a node said: the first of these files that its kubelet gives. Of the last one only lines of the kernel
 /// count.
@@ -231,20 +260,32 @@ mod tests {
 
     #[test]
     fn metrics_are_those_of_our_programs_at_the_port_that_they_have() {
-        let pod = |name: &str, of: &str, phase: &str, ports: Value| {
+        let pod = |name: &str, of: &str, phase: &str, container: Value| {
             json!({"metadata": {"name": name, "namespace": "s", "labels": {"app.kubernetes.io/name": of}},
-                "spec": {"containers": [{"ports": ports}]}, "status": {"phase": phase}})
+                "spec": {"containers": [container]}, "status": {"phase": phase}})
         };
         let port = json!([{"name": "https", "containerPort": 8443}, {"name": "admin", "containerPort": 9090}]);
         let pods = [
-            pod("w", "opensdn-webhook", "Running", port),
-            pod("o", "opensdn-operator", "Running", json!([])),
-            pod("p", "opensdn-operator", "Pending", json!([])),
-            pod("x", "other", "Running", json!([])),
+            pod("w", "opensdn-webhook", "Running", json!({"ports": port})),
+            pod("c", "opensdn-webhook", "Running", json!({"args": ["--admin-listen=[::]:9"]})),
+            pod("n", "opensdn-webhook", "Running", json!({})),
+            pod(
+                "o",
+                "opensdn-operator",
+                "Running",
+                json!({"args": ["a", "--admin-listen=127.0.0.1:9643"]}),
+            ),
+            pod("p", "opensdn-operator", "Pending", json!({})),
+            pod("x", "other", "Running", json!({})),
         ];
-        let paths: Vec<String> = metrics(&pods).into_iter().map(|task| task.path).collect();
+        let metrics = Metrics::of(&pods);
+        let paths: Vec<String> = metrics.asked.into_iter().map(|task| task.path).collect();
         let of = |pod: &str| format!("/api/v1/namespaces/s/pods/{pod}/proxy/metrics");
-        assert_eq!(paths, [of("w:9090"), of("o:8080")]);
+        assert_eq!(paths, [of("w:9090"), of("c:9"), of("n:8080")]);
+        let [(file, why)] = metrics.at_loopback.try_into().unwrap();
+        assert_eq!(file, "metrics/s/o.txt");
+        let command = "kubectl port-forward -n s o 9643";
+        assert!(why.contains(command) && why.ends_with("http://127.0.0.1:9643/metrics"), "{why}");
     }
 
     #[test]

@@ -163,7 +163,15 @@ impl Call {
                 return Ok(answer.map(|body| self.bounded(body)));
             }
             let delay = delay(&answer, tries);
-            let said = self.busy(answer, delay).await;
+            let (parts, body) = answer.into_parts();
+            // Where it cannot be read the code alone says what there is to say.
+            let body = self.in_time(body.collect_bytes()).await.ok().and_then(Result::ok);
+            let body = body.unwrap_or_default();
+            let words = said(&body);
+            if is_of_another(&words) {
+                return Ok(Response::from_parts(parts, self.bounded(Body::from(body.to_vec()))));
+            }
+            let said = self.busy(parts.status, delay, words);
             let is_over = match self.end() {
                 Some(end) => end.saturating_duration_since(Instant::now()) <= delay,
                 None => tries + 1 >= TRIES,
@@ -202,11 +210,7 @@ impl Call {
         GivenUp::Silent { call: self.what.clone(), waited: self.limit.unwrap_or_default() }
     }
 
-    async fn busy(&self, answer: Response<Body>, again: Duration) -> GivenUp {
-        let status = answer.status();
-        // Where it cannot be read the code alone says what there is to say.
-        let body = self.in_time(answer.into_body().collect_bytes()).await.ok().and_then(Result::ok);
-        let said = body.map(|body| said(&body)).unwrap_or_default();
+    fn busy(&self, status: StatusCode, again: Duration, said: String) -> GivenUp {
         let (call, waited) = (self.what.clone(), self.begun.elapsed());
         GivenUp::Busy { call, status, waited, again, said }
     }
@@ -235,6 +239,12 @@ fn delay(answer: &Response<Body>, tries: u32) -> Duration {
     let stated = stated.and_then(|value| value.to_str().ok()?.trim().parse().ok());
     let own: Duration = FIRST_DELAY.saturating_mul(2_u32.saturating_pow(tries)).min(LONGEST_DELAY);
     stated.map_or(own, |seconds| Duration::from_secs(seconds).max(own))
+}
+
+/// Whether it is the API server that answers, but a pod, service or node that it did not reach: that is the answer, and the
+/// same in a second (apimachinery, `pkg/util/proxy/transport.go`).
+fn is_of_another(said: &str) -> bool {
+    said.to_ascii_lowercase().starts_with("error trying to reach service")
 }
 
 /// What a Status says to people, else the beginning of the text.
@@ -266,6 +276,38 @@ mod tests {
         assert_eq!(log, (Kind::Log, Some(READ_TIMEOUT)));
         assert_eq!(limit("/api/v1/pods", Limit::Default), (Kind::Whole, Some(READ_TIMEOUT)));
         assert_eq!(limit("/api/v1/pods", Limit::Stated(Duration::ZERO)), (Kind::Whole, None));
+    }
+
+    #[tokio::test]
+    async fn a_pod_that_is_not_reached_is_the_answer_and_a_busy_server_is_asked_again() {
+        let asked = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+        let counted = asked.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let message = if request.uri().path().contains("/proxy/") {
+                "error trying to reach service: dial tcp 10.90.0.12:8080: connect: connection refused"
+            } else {
+                "etcd has no leader"
+            };
+            let status = serde_json::json!({"kind": "Status", "code": 503, "message": message});
+            let answer = Response::builder().status(StatusCode::SERVICE_UNAVAILABLE);
+            let answer = answer.body(Body::from(status.to_string().into_bytes()));
+            std::future::ready(answer)
+        });
+        let client = bounded(Client::new(service.clone(), "default"), Limit::Default);
+        let page = |path: &str| Request::get(path).body(Vec::new()).unwrap();
+        let path = "/api/v1/namespaces/tf/pods/p:8080/proxy/metrics";
+        let failed = client.request_text(page(path)).await.unwrap_err();
+        assert!(
+            matches!(&failed, kube::Error::Api(status) if status.message.ends_with("refused")),
+            "{failed:?}"
+        );
+        assert_eq!(asked.load(std::sync::atomic::Ordering::Relaxed), 1);
+
+        // No time is left to ask it again: that it is busy is the error.
+        let client = bounded(Client::new(service, "default"), Limit::Stated(FIRST_DELAY));
+        let failed = client.request_text(page("/api/v1/pods")).await.unwrap_err();
+        assert!(!matches!(failed, kube::Error::Api(_)), "{failed:?}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::bundle::archive::Archive;
 use crate::bundle::collect::{Collected, Collector, Found, Lists};
 use crate::bundle::introspect::{self, Daemon};
 use crate::bundle::judged::{document, judged};
-use crate::bundle::plan::{self, KernelLog, Size, Task};
+use crate::bundle::plan::{self, KernelLog, Metrics, Size, Task};
 use crate::bundle::redactor::{Redactor, patterns};
 use crate::bundle::report::{Failed, SupportBundle};
 use crate::checks::probed_node::SYSCTLS;
@@ -59,8 +59,9 @@ Examples:
 
 How much it is at most is said before logs are read; on a terminal it is asked whether that is to
 be done. The files of daemons and what kernels said need the right to get nodes/proxy, pages of
-introspect and metrics the right to get pods/proxy. What cannot be had is in manifest.json, with
-the reason.
+introspect and metrics the right to get pods/proxy. The operator has its metrics on its node alone:
+the manifest has the command that reads them. What cannot be had is in manifest.json, with the
+reason.
 
 Data of Secrets is left out, and what is a secret by its name, its form or its shape is replaced
 in objects, texts and logs. Look at what is in it before you send it: a secret that is none of
@@ -122,7 +123,7 @@ pub(crate) struct SupportBundleCommand {
 /// What is asked for beside lists.
 struct Plan {
     logs: Vec<Task>,
-    metrics: Vec<Task>,
+    metrics: Metrics,
     daemons: Vec<Daemon>,
     kernels: Vec<KernelLog>,
     files: Vec<Task>,
@@ -302,7 +303,7 @@ impl SupportBundleCommand {
     async fn look(&self, collector: &Collector, tasks: Vec<Task>, ui: &mut Ui) -> (Lists, Plan) {
         let lists = collector.lists(tasks).await;
         let mut pods = lists.pods();
-        let metrics = plan::metrics(&pods);
+        let metrics = Metrics::of(&pods);
         pods.retain(|pod| self.means(text(pod, "/spec/nodeName")));
         let object = |facts: &Component, place: &str, one: &str| {
             let file = format!("opensdn/{}.json", facts.plural);
@@ -319,7 +320,7 @@ impl SupportBundleCommand {
             plan.logs.clear();
         }
         if self.quick || self.no_introspect {
-            plan.metrics.clear();
+            plan.metrics = Metrics::default();
             plan.daemons.clear();
         }
         if self.quick || self.no_files {
@@ -385,7 +386,9 @@ async fn collect(collector: &Collector, plan: Plan, server: &str, ui: &mut Ui) -
     let Plan { logs, metrics, daemons, kernels, files, unlisted } = plan;
     ui.progress(&format!("reading {} logs", logs.len()));
     let mut collected = collector.logs(logs).await;
-    collected.extend(collector.logs(metrics).await);
+    collected.extend(collector.logs(metrics.asked).await);
+    let at_loopback = metrics.at_loopback.into_iter();
+    collected.extend(at_loopback.map(|(file, why)| (file, Found::Absent(why))));
     ui.progress(&format!("asking {} daemons by introspect", daemons.len()));
     collected.extend(collector.pages(daemons).await);
     ui.progress(&format!("reading {} files of daemons", files.len()));

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::sources::{Part, Source, Subject, TYPE, Times};
 use super::time::{behind_utc, written};
-use crate::snapshot::ask::Asker;
+use crate::snapshot::ask::{Asker, NotRead};
 use crate::snapshot::{label, list, text};
 
 /// What the kubelet gives, and where those of OpenSDN are below it, with either operator.
@@ -232,7 +232,11 @@ async fn names(asker: &Asker, folder: &Folder) -> Result<(Vec<String>, bool), St
             return Ok((found, false));
         }
         let path = format!("{}/", folder.path_of(&below));
-        let Some(page) = asker.page_if_any(&path, LARGEST_PAGE).await? else { continue };
+        let page = match asker.page(&path, LARGEST_PAGE).await {
+            Ok(page) => page,
+            Err(NotRead::Absent) => continue,
+            Err(why) => return Err(why.to_string()),
+        };
         for name in listed(&page) {
             match name.strip_suffix('/') {
                 Some(inner) if depth < DEEPEST => {
@@ -263,7 +267,7 @@ fn listed(page: &str) -> Vec<String> {
 }
 
 async fn looked_at(asker: &Asker, folder: &Folder, name: &str) -> Result<LogFile, String> {
-    let end = asker.end(&folder.path_of(name), LAST).await?;
+    let end = asker.end(&folder.path_of(name), LAST).await.map_err(|why| why.to_string())?;
     let lines = String::from_utf8_lossy(&end.bytes);
     let last = lines.lines().rev().find_map(written);
     let behind =

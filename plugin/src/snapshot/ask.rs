@@ -45,6 +45,33 @@ pub(crate) struct End {
     pub(crate) changed: Option<Timestamp>,
 }
 
+/// Why a text was not read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NotRead {
+    /// There is none of that name.
+    #[error("there is none: the answer is 404")]
+    Absent,
+    /// Nothing listens at the port to which the API server should pass it on.
+    #[error("{0}")]
+    Refused(String),
+    /// What the API server says, in words.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<Error> for NotRead {
+    fn from(error: Error) -> Self {
+        match &error {
+            Error::Api(status) if status.code == 404 => Self::Absent,
+            // In the words of Go's net package alone: the code is that of a pod that is not reached.
+            Error::Api(status) if status.message.ends_with("connect: connection refused") => {
+                Self::Refused(why(&error))
+            }
+            _ => Self::Failed(why(&error)),
+        }
+    }
+}
+
 /// The last bytes alone.
 fn range(last: u64) -> String {
     format!("bytes=-{last}")
@@ -103,11 +130,12 @@ impl Asker {
     ) -> Read<Vec<T>> {
         let (mut found, mut limit, mut token) = (Vec::new(), FIRST, String::new());
         loop {
-            let (page, bytes) = match self.page(&format!("{path}?limit={limit}{token}")).await {
-                Read::Known(page) => page,
-                Read::Absent => return Read::Absent,
-                Read::Unknown(why) => return Read::Unknown(why),
-            };
+            let (page, bytes) =
+                match self.page_of_list(&format!("{path}?limit={limit}{token}")).await {
+                    Read::Known(page) => page,
+                    Read::Absent => return Read::Absent,
+                    Read::Unknown(why) => return Read::Unknown(why),
+                };
             found.extend(list(&page, "/items").filter_map(&pick));
             let next = text(&page, "/metadata/continue");
             if next.is_empty() {
@@ -120,7 +148,7 @@ impl Asker {
     }
 
     /// A page of a list, and how many bytes it had.
-    async fn page(&self, path: &str) -> Read<(Value, usize)> {
+    async fn page_of_list(&self, path: &str) -> Read<(Value, usize)> {
         let request = match Request::get(path).body(Vec::new()) {
             Ok(request) => request,
             Err(error) => return Read::Unknown(error.to_string()),
@@ -159,25 +187,17 @@ impl Asker {
         self.client.request_text(request).await.map_err(|error| why(&error))
     }
 
-    /// The first bytes of a text, whatever else comes; nothing where there is none.
+    /// The first bytes of a text, whatever else comes.
     ///
     /// # Errors
-    /// As of [`Asker::text`].
-    pub(crate) async fn page_if_any(
-        &self,
-        path: &str,
-        most: u64,
-    ) -> Result<Option<String>, String> {
-        let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
-        let reader = match self.client.request_stream(request).await {
-            Ok(reader) => reader,
-            Err(Error::Api(status)) if status.code == 404 => return Ok(None),
-            Err(error) => return Err(why(&error)),
-        };
+    /// There is none, or why it was not read.
+    pub(crate) async fn page(&self, path: &str, most: u64) -> Result<String, NotRead> {
+        let request = Request::get(path).body(Vec::new()).map_err(Error::HttpError)?;
+        let reader = self.client.request_stream(request).await?;
         let mut bytes = Vec::new();
         let read = Box::pin(reader).take(most).read_to_end(&mut bytes).await;
-        read.map_err(|error| error.to_string())?;
-        Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+        read.map_err(|error| NotRead::Failed(error.to_string()))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// The lines of a text as they come, of its last bytes where so many are given; else why there are none.
@@ -200,22 +220,24 @@ impl Asker {
     /// The end of a file of a node, by a kubelet that gives parts of files.
     ///
     /// # Errors
-    /// What the API server says, in words.
-    pub(crate) async fn end(&self, path: &str, last: u64) -> Result<End, String> {
+    /// There is none, or why it was not read.
+    pub(crate) async fn end(&self, path: &str, last: u64) -> Result<End, NotRead> {
         let request = Request::get(path).header(http::header::RANGE, range(last));
-        let request = request.body(kube::client::Body::empty());
-        let request = request.map_err(|error| error.to_string())?;
-        let response = self.client.send(request).await.map_err(|error| why(&error))?;
-        let status = response.status();
-        if !status.is_success() {
-            return Err(format!("the API server says {status}"));
+        let request = request.body(kube::client::Body::empty()).map_err(Error::HttpError)?;
+        let response = self.client.send(request).await?;
+        match response.status() {
+            http::StatusCode::NOT_FOUND => return Err(NotRead::Absent),
+            status if !status.is_success() => {
+                return Err(NotRead::Failed(format!("the API server says {status}")));
+            }
+            _ => {}
         }
         let changed = response.headers().get(http::header::LAST_MODIFIED);
         let changed = changed.and_then(|date| date.to_str().ok()).and_then(of_http);
         let mut body = response.into_body().into_data_stream();
         let (mut bytes, most) = (Vec::new(), usize::try_from(last).unwrap_or(usize::MAX));
         while let Some(chunk) = body.next().await {
-            bytes.extend_from_slice(&chunk.map_err(|error| error.to_string())?);
+            bytes.extend_from_slice(&chunk?);
             // One that gives a file whole: its end is what counts.
             if bytes.len() > most.saturating_mul(2) {
                 bytes.drain(..bytes.len() - most);

@@ -4,7 +4,7 @@ use opensdn_deploy::names;
 use opensdn_deploy::names::webhook::NAME;
 use serde_json::Value;
 
-use crate::snapshot::ask::Asker;
+use crate::snapshot::ask::{Asker, NotRead};
 use crate::snapshot::places::Places;
 use crate::snapshot::{Read, list, name, text};
 
@@ -57,7 +57,7 @@ pub(super) async fn denied(asker: &Asker, places: &Places) -> Denied {
     let pages = running.iter().map(|pod| {
         let path =
             format!("/api/v1/namespaces/{namespace}/pods/{}:{PORT}/proxy/metrics", name(pod));
-        async move { asker.page_if_any(&path, MOST).await }
+        async move { asker.page(&path, MOST).await }
     });
     let pages = futures::future::join_all(pages).await;
     let since = running.iter().filter_map(|pod| started(pod)).min();
@@ -72,14 +72,14 @@ fn started(pod: &Value) -> Option<&str> {
 }
 
 /// Of all replicas; one that is not known makes all of it so.
-fn summed(pages: Vec<Result<Option<String>, String>>, since: Option<&str>) -> Denied {
+fn summed(pages: Vec<Result<String, NotRead>>, since: Option<&str>) -> Denied {
     let Some(since) = since else { return Denied::Nothing };
     let mut reviews = 0;
     for page in pages {
         match page {
-            Ok(Some(page)) => reviews += count(&page),
-            Ok(None) => return Denied::Unknown("a replica has no metrics".to_owned()),
-            Err(why) => return Denied::Unknown(why),
+            Ok(page) => reviews += count(&page),
+            Err(NotRead::Absent) => return Denied::Unknown("a replica has no metrics".to_owned()),
+            Err(why) => return Denied::Unknown(why.to_string()),
         }
     }
     Denied::Known { reviews, since: since.to_owned() }
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn reviews_that_were_denied_are_summed_over_replicas() {
-        let page = || Ok(Some(PAGE.to_owned()));
+        let page = || Ok(PAGE.to_owned());
         let known = Denied::Known { reviews: 8, since: "2026-11-24T00:00:00Z".to_owned() };
         assert_eq!(summed(vec![page(), page()], Some("2026-11-24T00:00:00Z")), known);
         assert_eq!(summed(vec![], None), Denied::Nothing);
@@ -111,10 +111,10 @@ mod tests {
 
     #[test]
     fn a_replica_that_cannot_be_asked_makes_it_unknown() {
-        let pages = vec![Ok(Some(PAGE.to_owned())), Err("forbidden".to_owned())];
+        let pages = vec![Ok(PAGE.to_owned()), Err(NotRead::Failed("forbidden".to_owned()))];
         let said = summed(pages, Some("2026-11-24T00:00:00Z"));
         assert_eq!(said.why_unknown(), Some("forbidden"));
-        let said = summed(vec![Ok(None)], Some("2026-11-24T00:00:00Z"));
+        let said = summed(vec![Err(NotRead::Absent)], Some("2026-11-24T00:00:00Z"));
         assert_eq!(said.why_unknown(), Some("a replica has no metrics"));
     }
 }

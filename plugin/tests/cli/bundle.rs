@@ -151,7 +151,7 @@ fn asked_by_proxy() -> FakeApiServer {
             (_, Some("https:schema:8087/proxy/Snh_SandeshUVECacheReq"), _) => refusal(
                 503,
                 "ServiceUnavailable",
-                "dial tcp 10.0.0.7:8087: connect: connection refused",
+                "error trying to reach service: dial tcp 10.0.0.7:8087: connect: connection refused",
             ),
             (_, Some(page), _) if page.starts_with("https:control:") => refusal(
                 403,
