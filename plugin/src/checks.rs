@@ -7,6 +7,7 @@ pub(crate) mod ask;
 pub(crate) mod catalogue;
 mod cluster_api;
 mod cni;
+pub(crate) mod fabric;
 mod huge_pages;
 mod images;
 mod mtu;

@@ -5,8 +5,9 @@ use opensdn_config_api::encapsulation::Encapsulation;
 use opensdn_node_probe::{NodeFindings, Seen};
 use serde_json::{Value, json};
 
+use super::fabric::{VHOST, legs};
 use super::probed::{Said, each, worst};
-use super::probed_data_path::{VHOST, is_without_vrouter, legs};
+use super::probed_data_path::is_without_vrouter;
 use super::report::{Outcome, Verdict};
 use super::vrouter_settings::{Group, groups, no_vrouter, priorities};
 use super::world::{Service, World};

@@ -5,9 +5,9 @@
 use opensdn_node_probe::{ModuleState, NameFinding, NodeFindings, Seen};
 use serde_json::Value;
 
+use super::fabric::fabric;
 use super::few;
 use super::probed::{Said, each, unseen, worst};
-use super::probed_data_path::fabric;
 use super::report::{Outcome, Verdict};
 use super::subnets::networks;
 use super::world::World;

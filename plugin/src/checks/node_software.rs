@@ -9,9 +9,9 @@ use super::report::{NodeResult, Outcome, Verdict};
 use super::world::World;
 use crate::snapshot::text;
 
-/// Families of kernels for which upstream builds modules, by their first numbers: those of RHEL 7, 8 and 9
-/// (tf-container-builder `containers/populate-cache.sh`, `containers/vrouter/kernel-init/tests/run-test.sh`).
-/// On others it is built on the node.
+/// Families of kernels of which upstream's images had modules, by their first numbers: those of RHEL 7, 8 and 9
+/// (tf-container-builder `containers/populate-cache.sh`, `containers/vrouter/kernel-init/tests/run-test.sh`). Since its change
+/// 9d28f6c of February 2026 these too build it on the node, with `/lib/modules/RELEASE/build` (`kernel-init/build-kernel.sh`).
 pub(super) const KERNELS: [&str; 3] = ["3.10.0-", "4.18.0-", "5.14.0-"];
 /// How the names of operating systems begin for which upstream has images or instructions: kernels of RHEL and its kin
 /// (`containers/vrouter/kernel-init/Dockerfile`), of Ubuntu (`containers/vrouter/kernel-build-init`), OpenShift's.

@@ -1,6 +1,7 @@
 //! Whether nodes of Control have an address in the network that a Control names.
 
-use std::net::IpAddr;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr};
 
 use opensdn_node_probe::{NodeFindings, Seen};
 use serde_json::Value;
@@ -10,7 +11,7 @@ use super::report::{Outcome, Verdict};
 use super::roles;
 use super::subnets::Network;
 use super::world::{Service, World, addresses};
-use crate::snapshot::text;
+use crate::snapshot::{name, text};
 
 /// A Control with its network.
 struct Named<'a> {
@@ -35,6 +36,23 @@ pub(crate) fn data_subnets(world: &World) -> Vec<String> {
     all.sort_unstable();
     all.dedup();
     all
+}
+
+/// Where a Control listens: on each of its nodes the address in its network of data, else the node's own.
+pub(super) fn addresses_of(world: &World, control: &Service<'_>) -> Vec<Ipv4Addr> {
+    let network = Network::of(text(control.spec, "/serviceConfiguration/dataSubnet"));
+    let answers = world.probed.as_ref();
+    let nodes = world.nodes.items().iter().filter(|node| roles::is_selected(control, node));
+    let of = |node| {
+        let own = addresses(node).filter_map(|one| one.parse::<Ipv4Addr>().ok());
+        let Some(network) = network else { return own.take(1).collect::<Vec<_>>() };
+        let answer = answers.and_then(|all| all.get(name(node))?.as_ref().ok());
+        let local = answer.and_then(|one| one.findings.local.as_ref()?.known());
+        let mut all = own.chain(local.into_iter().flatten().copied());
+        all.find(|address| network.has((*address).into())).into_iter().collect()
+    };
+    let all: BTreeSet<Ipv4Addr> = nodes.flat_map(of).collect();
+    all.into_iter().collect()
 }
 
 pub(super) fn in_data_subnet(world: &World) -> Verdict {

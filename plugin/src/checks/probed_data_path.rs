@@ -1,24 +1,19 @@
 //! The data path of nodes that were looked at: the kernel's module, the interface of the fabric, and who else has it.
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use opensdn_node_probe::{Interface, Interfaces, Kernel, ModuleFile, NodeFindings, Seen};
 use serde_json::Value;
 
 use super::cni;
+use super::fabric::{VHOST, fabric, legs};
 use super::node_software::KERNELS;
 use super::probed::{Said, each, unseen, worst};
 use super::probed_dpdk::undriven;
 use super::report::{Outcome, Verdict};
-use super::roles;
-use super::subnets::Network;
 use super::vrouter_settings::{Group, groups};
 use super::world::{World, runs_on};
-use crate::snapshot::{name, text};
+use crate::snapshot::name;
 
 const VROUTER: &str = "Vrouter";
-/// The vrouter's interface on the node, which takes the address of the fabric's over.
-pub(super) const VHOST: &str = "vhost0";
 /// Modes of bonds that vrouters are run with.
 const BONDS: [&str; 3] = ["802.3ad", "active-backup", "balance-xor"];
 /// Interfaces of other data paths, by how they begin.
@@ -77,7 +72,10 @@ fn module_on(kernel: &Kernel) -> Said {
         }
         (Seen::Is(false), _) if KERNELS.iter().any(|known| release.starts_with(known)) => (
             Outcome::Uncertain,
-            format!("{none}, and no headers; the images may have one of this family of kernels"),
+            format!(
+                "{none}, and no headers; images from before February 2026 may have one of this family of kernels, later ones \
+                 build it on the node: install kernel-devel"
+            ),
         ),
         (Seen::Is(false), _) => {
             (Outcome::Fail, format!("{none}, and no headers to build it with: install them"))
@@ -248,89 +246,4 @@ fn without_address(one: &Interface, findings: &NodeFindings) -> Option<Said> {
             ),
         )),
     }
-}
-
-/// The interface of the fabric: the first of them.
-pub(super) fn fabric<'a>(
-    world: &World,
-    node: &Value,
-    findings: &'a NodeFindings,
-) -> Result<&'a Interface, Said> {
-    let legs = legs(world, node, findings)?;
-    let unknown =
-        || (Outcome::Uncertain, "which interface is the fabric's is not known".to_owned());
-    legs.first().copied().ok_or_else(unknown)
-}
-
-/// The interfaces of the fabric: those that the Vrouter names, several with L3MH, else that of the node's address. On a
-/// node that a vrouter runs on the first is vhost0, and the named ones follow as far as DPDK has left them.
-pub(super) fn legs<'a>(
-    world: &World,
-    node: &Value,
-    findings: &'a NodeFindings,
-) -> Result<Vec<&'a Interface>, Said> {
-    let uncertain = |text: String| (Outcome::Uncertain, text);
-    let interfaces = match &findings.interfaces {
-        Seen::Is(interfaces) => &interfaces.shown,
-        Seen::Unknown(why) => return Err(uncertain(format!("interfaces are not known: {why}"))),
-    };
-    let find = |name: &str| interfaces.iter().find(|one| one.name == name);
-    let by_address = by_address(findings);
-    let services = world.services();
-    let mut vrouters = services.iter().filter(|one| one.facts.kind == VROUTER);
-    let vrouter = vrouters.find(|one| roles::is_selected(one, node));
-    let of = |field: &str| {
-        vrouter.map_or("", |one| text(one.spec, &format!("/serviceConfiguration/{field}")))
-    };
-    let named = of("physicalInterface").split(',').map(str::trim).filter(|name| !name.is_empty());
-    if let (Ok(VHOST), Some(vhost)) = (&by_address, find(VHOST)) {
-        return Ok([vhost].into_iter().chain(named.filter_map(find)).collect());
-    }
-    let is_there = |named: &str| {
-        find(named).ok_or_else(|| {
-            let text = format!("the Vrouter names {named}, and the node has no such interface");
-            (Outcome::Fail, text)
-        })
-    };
-    let named = named.map(is_there).collect::<Result<Vec<_>, _>>()?;
-    if !named.is_empty() {
-        return Ok(named);
-    }
-    if !of("l3mhCidr").is_empty() {
-        let text = "which interfaces L3MH takes is not known: physicalInterface names none, and routes on the node decide";
-        return Err(uncertain(text.to_owned()));
-    }
-    let name = by_address.map_err(uncertain)?;
-    let found = find(name).ok_or_else(|| {
-        uncertain(format!("the address of the node is on {name}, which is not shown"))
-    })?;
-    Ok(vec![found])
-}
-
-/// The interface by which the network of the node's own address is reached: the most specific.
-fn by_address(findings: &NodeFindings) -> Result<&str, String> {
-    let routes = match &findings.routes {
-        Seen::Is(routes) => routes,
-        Seen::Unknown(why) => return Err(format!("routes are not known: {why}")),
-    };
-    let own: Vec<Ipv4Addr> = findings
-        .addresses
-        .iter()
-        .filter_map(|address| match address {
-            IpAddr::V4(address) => Some(*address),
-            IpAddr::V6(_) => None,
-        })
-        .collect();
-    let direct = routes.iter().filter(|route| route.gateway.is_none());
-    let with_own = direct.filter_map(|route| {
-        let network = Network::of(&route.destination)?;
-        let has = own.iter().any(|address| network.has((*address).into()));
-        let prefix: u8 = route.destination.split_once('/')?.1.parse().ok()?;
-        (has && prefix > 0).then_some((prefix, route.interface.as_str()))
-    });
-    let found = with_own.max_by_key(|(prefix, _)| *prefix);
-    found.map(|(_, name)| name).ok_or_else(|| {
-        "no direct route has the node's address: which interface is the fabric's is not known"
-            .to_owned()
-    })
 }

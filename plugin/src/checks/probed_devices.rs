@@ -4,8 +4,9 @@
 use opensdn_node_probe::{Device, Devices, Hardware, NodeFindings, Seen};
 use serde_json::Value;
 
+use super::fabric::{VHOST, fabric};
 use super::probed::{Said, each, worst};
-use super::probed_data_path::{VHOST, fabric, is_without_vrouter};
+use super::probed_data_path::is_without_vrouter;
 use super::report::{Outcome, Verdict};
 use super::vrouter_settings::{Group, groups};
 use super::world::World;

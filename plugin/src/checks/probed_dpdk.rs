@@ -7,8 +7,8 @@ use opensdn_node_probe::{
 };
 use serde_json::Value;
 
+use super::fabric::VHOST;
 use super::probed::{Said, each, worst};
-use super::probed_data_path::VHOST;
 use super::probed_devices::{below_fabric, devices, uncertain};
 use super::report::{Outcome, Verdict};
 use super::vrouter_settings::{Group as Vrouters, groups, no_vrouter};

@@ -42,6 +42,10 @@ impl Network {
         Some(Self { address: network.address & network.mask(), ..network })
     }
 
+    pub(super) fn prefix(self) -> u32 {
+        self.prefix
+    }
+
     fn mask(self) -> u128 {
         let length: u32 = if self.is_v4 { 32 } else { 128 };
         let all = if self.is_v4 { u128::from(u32::MAX) } else { u128::MAX };

@@ -6,7 +6,9 @@ use crate::checks::nested::{MODULES, MOST_NAMES};
 use crate::checks::probed_node::SYSCTLS;
 use crate::checks::probed_storage::DATA;
 use crate::checks::world::World;
-use crate::checks::{ports, probed_control, probed_dpdk, probed_members, subnets, surroundings};
+use crate::checks::{
+    fabric, ports, probed_control, probed_dpdk, probed_members, subnets, surroundings,
+};
 use crate::snapshot::name;
 
 pub(super) const MODULE: &str = "vrouter";
@@ -21,11 +23,13 @@ pub(crate) fn wanted(world: &World) -> Wanted {
     let is_nested = world.nested.is_some();
     let data = DATA.iter().map(|(_, path)| (*path).to_owned());
     let networks = subnets::networks(world).into_iter().map(|(_, text)| text);
+    let networks =
+        networks.chain(probed_control::data_subnets(world)).chain(fabric::targets(world));
     Wanted {
         format: FORMAT,
         ports: ports.collect(),
         directories: data.chain(probed_members::folders(world)).collect(),
-        networks: networks.chain(probed_control::data_subnets(world)).collect(),
+        networks: networks.collect(),
         sysctls: SYSCTLS.iter().map(|name| (*name).to_owned()).collect(),
         module: MODULE.to_owned(),
         modules: if is_nested {

@@ -110,10 +110,11 @@ pub(super) const CHECKS: [Check; 42] = [
         "N103",
         (Nodes, Api, Warning),
         "the nodes have Linux kernels for which there is a vrouter module, and software that upstream knows",
-        "The module is built for the running kernel. Where there is none, it is built on the node, which needs the headers; a \
-         pod on the node shows whether it can be (D301). Upstream has images of modules for RHEL and its kin, and one that \
-         builds for Ubuntu; its node managers ask containerd, CRI-O and Docker what runs, containerd at its usual socket. Other \
-         systems and runtimes are uncertain: upstream's list of platforms is not public.",
+        "The module is built for the running kernel. Upstream's images from before February 2026 have modules for kernels of \
+         RHEL and its kin; later ones build it on the node, as the one for Ubuntu does, which needs the kernel's headers there \
+         (kernel-devel, linux-headers): a pod on the node shows whether it can be (D301). Node managers ask containerd, CRI-O \
+         and Docker what runs, containerd at its usual socket. Other systems and runtimes are uncertain: upstream's list of \
+         platforms is not public.",
         "kubectl get nodes -o wide",
         Some(node_software::software),
     ),
@@ -214,7 +215,8 @@ pub(super) const CHECKS: [Check; 42] = [
         "D301",
         (DataPlane, Probe, Fatal),
         "a vrouter module for the running kernel is there, or can be built",
-        "Without the module the vrouter does not start. With Secure Boot an unsigned module is not loaded.",
+        "Without the module the vrouter does not start. Images since February 2026 build it on the node, with its kernel's headers. \
+         With Secure Boot an unsigned module is not loaded.",
         "uname -r; mokutil --sb-state",
         Some(probed_data_path::module),
     ),
@@ -230,7 +232,8 @@ pub(super) const CHECKS: [Check; 42] = [
         "D303",
         (DataPlane, Probe, Fatal),
         "the interface of the fabric is there, up, and has an address",
-        "vhost0 takes the address of this interface over; with L3MH there are several, and each is looked at. For DPDK, \
+        "vhost0 takes the address of this interface over; with L3MH there are several, and each is looked at. Where \
+         physicalInterface names none it is the one by which the node reaches vrouterGateway, else its control nodes. For DPDK, \
          upstream's is built with drivers for some devices only.",
         "ip address",
         Some(probed_data_path::interface),

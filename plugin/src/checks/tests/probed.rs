@@ -9,6 +9,7 @@ use opensdn_node_probe::{
 use serde_json::{Value, json};
 
 use super::super::catalogue::{CHECKS, Category, Check, Mode};
+use super::super::fabric::fabric;
 use super::super::probed_storage::DATA;
 use super::super::report::Outcome;
 use super::super::world::World;
@@ -17,7 +18,7 @@ use super::devices::with_card;
 use super::{but, forbidden, good, known, says, verdict};
 use crate::probe::Answer;
 use crate::probe::unseen::unseen;
-use crate::snapshot::Read;
+use crate::snapshot::{Read, name};
 
 const RELEASE: &str = "5.14.0-503.14.1.el9_5.x86_64";
 /// The good cluster has no tf-operator, and its Manager neither DPDK nor virtual functions nor Keystone, nor a network of
@@ -384,6 +385,71 @@ fn each_interface_of_l3mh_is_looked_at() {
 fn set(world: &mut World, field: &str, value: Value) {
     known(&mut world.managers)[0]["spec"]["services"]["vrouters"][0]["spec"]["serviceConfiguration"]
         [field] = value;
+}
+
+/// All nodes have a second interface, in a network of its own.
+fn two_networks() -> World {
+    let mut world = probed(|_| {});
+    for (number, node) in ["m1", "m2", "m3"].into_iter().enumerate() {
+        let second =
+            Interface { networks: Some(vec!["10.9.0.0/24".to_owned()]), ..interface("eth1", 9000) };
+        let findings = &mut answer(&mut world, node).findings;
+        let shown = vec![interface("eth0", 1500), second];
+        findings.interfaces = Seen::Is(Interfaces { shown, ..Interfaces::default() });
+        findings.local = Some(Seen::Is(vec![format!("10.9.0.{}", number + 1).parse().unwrap()]));
+        findings.routes = Seen::Is(vec![
+            route("0.0.0.0/0", "eth0", Some("192.168.0.254")),
+            route("192.168.0.0/24", "eth0", None),
+            route("10.9.0.0/24", "eth1", None),
+        ]);
+    }
+    world
+}
+
+fn fabric_of_m2(world: &World) -> Result<String, (Outcome, String)> {
+    let node = world.nodes.items().iter().find(|node| name(node) == "m2").unwrap();
+    let findings = &world.probed.as_ref().unwrap()["m2"].as_ref().unwrap().findings;
+    fabric(world, node, findings).map(|one| one.name.clone())
+}
+
+#[test]
+fn the_fabric_is_where_the_gateway_is_reached_else_the_control_nodes() {
+    assert_eq!(fabric_of_m2(&two_networks()), Ok("eth0".to_owned()));
+
+    let mut gateway = two_networks();
+    set(&mut gateway, "vrouterGateway", json!("10.9.0.254"));
+    assert_eq!(fabric_of_m2(&gateway), Ok("eth1".to_owned()));
+    set(&mut gateway, "vrouterGateway", json!("203.0.113.1"));
+    assert_eq!(fabric_of_m2(&gateway), Ok("eth0".to_owned()));
+    answer(&mut gateway, "m2").findings.routes =
+        Seen::Is(vec![route("192.168.0.0/24", "eth0", None)]);
+    says(&gateway, "D303", Outcome::Uncertain, "no route leads to 203.0.113.1, the vrouterGateway");
+
+    let mut control = two_networks();
+    let settings = &mut known(&mut control.managers)[0]["spec"]["services"]["controls"][0];
+    settings["spec"]["serviceConfiguration"]["dataSubnet"] = json!("10.9.0.0/24");
+    assert_eq!(fabric_of_m2(&control), Ok("eth1".to_owned()));
+    // The way of one node to one control node differs.
+    if let Seen::Is(routes) = &mut answer(&mut control, "m2").findings.routes {
+        routes.push(route("10.9.0.3/32", "eth0", None));
+    }
+    says(&control, "D303", Outcome::Uncertain, "10.9.0.1 is reached by eth1, 10.9.0.3 by eth0");
+    set(&mut control, "physicalInterface", json!("eth1"));
+    assert_eq!(fabric_of_m2(&control), Ok("eth1".to_owned()));
+}
+
+#[test]
+fn a_vhost0_in_another_network_than_the_nodes_is_the_fabric() {
+    let mut world = two_networks();
+    set(&mut world, "physicalInterface", json!("eth1"));
+    let findings = &mut answer(&mut world, "m2").findings;
+    let bare = Interface { networks: Some(vec![]), ..interface("eth1", 9000) };
+    let networks = Some(vec!["10.9.0.0/24".to_owned()]);
+    let vhost = Interface { networks, ..interface("vhost0", 9000) };
+    let shown = vec![interface("eth0", 1500), bare, vhost];
+    findings.interfaces = Seen::Is(Interfaces { shown, ..Interfaces::default() });
+    assert_eq!(fabric_of_m2(&world), Ok("vhost0".to_owned()));
+    says(&world, "D303", Outcome::Ok, "3/3 nodes");
 }
 
 #[test]
