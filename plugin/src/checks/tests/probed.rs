@@ -269,7 +269,7 @@ fn the_module_of_the_kernel() {
     says(&with(&|kernel| kernel.lockdown = is("integrity")), "D301", Outcome::Fail, "lockdown");
     let files = |kernel: &mut Kernel, files: Vec<ModuleFile>| kernel.files = Seen::Is(files);
     let none = with(&|kernel| files(kernel, vec![]));
-    says(&none, "D301", Outcome::Uncertain, "the images may have one");
+    says(&none, "D301", Outcome::Uncertain, "images from before February 2026 may have one");
     let other = |kernel: &mut Kernel| {
         kernel.release = is("6.8.0-31-generic");
     };
