@@ -325,8 +325,27 @@ pub struct Step {
     pub attempts: Option<i64>,
     /// How often containers of its pods were restarted, which no one had planned.
     pub restarts: Option<i64>,
+    /// Of Vrouter: for how long nodes were without one, each in the order in which they were.
+    pub interruptions: Option<Vec<NodeInterruption>>,
     /// What it waits for, or why it failed or was left out.
     pub message: Option<String>,
+}
+
+/// For how long a node was without its vrouter.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct NodeInterruption {
+    /// The node.
+    pub node: String,
+    /// Since when, RFC 3339: its pod was asked to end, or the next one was made.
+    pub since: String,
+    /// How many seconds, until its next pod was ready, and its agent had a control node, where agents are asked. Unset: it
+    /// lasts, or nothing is known of the end.
+    pub seconds: Option<i64>,
+    /// Whether the next pod was ready before its agent had a control node: the end is then when that was heard.
+    pub without_control_node: Option<bool>,
 }
 
 impl Step {
@@ -350,6 +369,7 @@ impl Step {
             no_way_back: None,
             attempts: None,
             restarts: None,
+            interruptions: None,
             message: None,
         }
     }

@@ -229,7 +229,8 @@ async fn pass(
         (Ok(_), None) => Outcome::Applied(&valid),
         (Err(Error::Refused(invalid)), _) => Outcome::Invalid(invalid),
         (Err(error), _) => {
-            why = error_chain(error);
+            let again = if matches!(error, Error::Call(_)) { "; it is tried again" } else { "" };
+            why = format!("{}{again}", error_chain(error));
             Outcome::Failed(&valid, &why)
         }
     };

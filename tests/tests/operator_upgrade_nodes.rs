@@ -3,7 +3,7 @@
 
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
@@ -114,7 +114,20 @@ async fn of_vrouters_the_first_is_looked_at_and_then_as_many_are_replaced_at_a_t
     made.sort_unstable();
     // Seconds are cut off.
     assert!(made[1] - made[0] >= SOAK - 1, "the first is looked at: {made:?}");
+    each_interruption_is_in_the_report(&world).await;
     each_waits_for_its_node_to_be_drained(&world).await
+}
+
+/// Of each node one, whose end is known.
+async fn each_interruption_is_in_the_report(world: &World) {
+    let status = world.status("nodes").await;
+    let steps = status["steps"].as_array().into_iter().flatten();
+    let all = steps.flat_map(|step| step["interruptions"].as_array().cloned().unwrap_or_default());
+    let nodes: BTreeMap<String, i64> =
+        all.map(|one| (one["node"].to_string(), one["seconds"].as_i64().unwrap_or(-1))).collect();
+    assert_eq!(nodes.len(), NODES as usize, "{status:#}");
+    // Not longer than the wave was.
+    assert!(nodes.values().all(|seconds| (0..300).contains(seconds)), "{nodes:?}");
 }
 
 /// Cordoned alone is not drained: pods of others are being evicted then, and need the network until they end.

@@ -125,12 +125,20 @@ pub(crate) fn are_unheard(
     service: &Service,
     since: OffsetDateTime,
 ) -> bool {
-    let any = |counts: Option<SessionCounts>| counts.and_then(|one| one.up).unwrap_or_default() > 0;
     let Some(now) = service.daemons.as_ref().filter(|_| !service.pods.is_empty()) else {
         return false;
     };
     let since = if any(before.bgp) { since + COUNTED } else { since };
-    any(before.daemons) && now.asked_at.is_none_or(|asked_at| asked_at < since)
+    worked(before) && now.asked_at.is_none_or(|asked_at| asked_at < since)
+}
+
+/// Whether one of the daemons of a service worked then.
+pub(crate) fn worked(before: &ServiceHealth) -> bool {
+    any(before.daemons)
+}
+
+fn any(counts: Option<SessionCounts>) -> bool {
+    counts.and_then(|one| one.up).unwrap_or_default() > 0
 }
 
 /// Names of checks.

@@ -7,6 +7,7 @@ pub use of_objects::trouble;
 use std::collections::{BTreeMap, BTreeSet};
 
 use opensdn_crds::upgrade::{ImageChange, ServiceHealth};
+use time::OffsetDateTime;
 
 use crate::daemons::Daemons;
 
@@ -40,8 +41,14 @@ pub struct Pod {
     pub pull_secrets: Vec<String>,
     /// The images of its containers, the init containers included.
     pub images: BTreeMap<String, String>,
+    /// When it was made.
+    pub created: Option<OffsetDateTime>,
+    /// When it was asked to end.
+    pub asked_to_end: Option<OffsetDateTime>,
     /// Whether it is ready.
     pub is_ready: bool,
+    /// Since when it is ready, or is not.
+    pub ready_since: Option<OffsetDateTime>,
     /// How often its containers were restarted.
     pub restarts: i64,
     /// The containers that run, or have run.

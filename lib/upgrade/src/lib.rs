@@ -9,6 +9,7 @@
 //! plan      what is to be done, and what speaks against it
 //! pull      which node needs which of the new images, and has them
 //! gate      what has to be well behind a wave
+//! interruption  for how long nodes were without their vrouter
 //! daemons   what daemons say of themselves, compared with what they said before
 //! next      what is next, by what was done and how it is now
 //! report    how it went
@@ -23,10 +24,12 @@ pub mod drain;
 pub mod gate;
 pub mod health;
 pub mod images;
+pub mod interruption;
 pub mod next;
 mod object;
 pub mod order;
 pub mod plan;
 pub mod pull;
 pub mod report;
+mod time;
 pub mod version;

@@ -17,11 +17,11 @@ use opensdn_crds::upgrade::{
 };
 use serde_json::Value;
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use crate::health::{Service, Side};
-use crate::images;
 use crate::pull::{Pull, Puller};
+use crate::time::{parse, text};
+use crate::{images, interruption};
 
 const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 const SOAK: Duration = Duration::from_secs(30);
@@ -123,6 +123,7 @@ pub fn next(situation: &Situation<'_>) -> Decision {
         now: text(situation.now),
     };
     run.status.observed_generation = situation.generation;
+    run.note_interruptions();
     match run.status.phase.unwrap_or(Phase::Pending) {
         Phase::Pending | Phase::Refused => run.start(),
         Phase::Running | Phase::Paused => run.forward(),
@@ -184,6 +185,21 @@ impl Run<'_> {
             }
         }
         self.status.conditions = Some(conditions.into_vec());
+    }
+
+    /// For how long nodes are without their vrouter, as far as it is seen.
+    fn note_interruptions(&mut self) {
+        let services = self.at.services;
+        for step in self.status.steps.iter_mut().flatten() {
+            let service = services.iter().find(|one| one.id == step.id && is_of_nodes(step));
+            let started = step.started_at.as_deref().and_then(parse);
+            let Some((service, started)) = service.zip(started) else { continue };
+            let mut before = self.status.snapshot.iter().flatten();
+            let before = before.find(|one| one.service == step.id);
+            let mut known = step.interruptions.take().unwrap_or_default();
+            interruption::note(&mut known, service, before, started);
+            step.interruptions = Some(known).filter(|known| !known.is_empty());
+        }
     }
 
     fn wave_in_words(&self) -> Option<String> {
@@ -359,6 +375,11 @@ fn has_same_states(one: &UpgradeStatus, other: &UpgradeStatus) -> bool {
     one.phase == other.phase && waves(one) == waves(other) && steps(one) == steps(other)
 }
 
+/// Whether its pods are one on each node, and need none of their own kind: it may stop between two of them.
+fn is_of_nodes(step: &Step) -> bool {
+    step.id.starts_with("Vrouter/")
+}
+
 /// Whether nothing more is to be done for a wave or step on the way to the new images.
 fn is_over(state: State) -> bool {
     matches!(state, State::Succeeded | State::Skipped)
@@ -366,16 +387,6 @@ fn is_over(state: State) -> bool {
 
 fn duration(given: Option<&str>, default: Duration) -> Duration {
     given.and_then(|text| opensdn_duration::parse(text).ok()).unwrap_or(default)
-}
-
-/// RFC 3339, with milliseconds at most, so that a time is the same after it was read.
-fn text(time: OffsetDateTime) -> String {
-    let time = time.replace_millisecond(time.millisecond()).unwrap_or(time);
-    time.format(&Rfc3339).unwrap_or_default()
-}
-
-fn parse(text: &str) -> Option<OffsetDateTime> {
-    OffsetDateTime::parse(text, &Rfc3339).ok()
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! How an Upgrade went: a view of its object, whose format stays (`opensdn.io/upgrade-report/v1`).
 
 use opensdn_crds::upgrade::{
-    GateCheck, ImageChange, Phase, ServiceHealth, State, UpgradeRemark, UpgradeSpec, UpgradeStatus,
+    GateCheck, ImageChange, NodeInterruption, Phase, ServiceHealth, State, UpgradeRemark,
+    UpgradeSpec, UpgradeStatus,
 };
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
@@ -106,6 +107,9 @@ pub struct ServiceReport {
     pub attempts: i64,
     /// How often containers of its new pods were restarted.
     pub restarts: i64,
+    /// For how long nodes were without it, of Vrouter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interruptions: Vec<NodeInterruption>,
     /// What it says last.
     pub message: Option<String>,
 }
@@ -166,6 +170,7 @@ fn service(step: &opensdn_crds::upgrade::Step) -> ServiceReport {
         seconds: seconds(step.started_at.as_ref(), step.finished_at.as_ref()),
         attempts: step.attempts.unwrap_or_default(),
         restarts: step.restarts.unwrap_or_default(),
+        interruptions: step.interruptions.clone().unwrap_or_default(),
         message: step.message.clone(),
     }
 }

@@ -4,8 +4,9 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use k8s_openapi::jiff::Timestamp;
-use opensdn_crds::upgrade::{Phase, State, Step, Upgrade, UpgradeStatus, Wave};
+use opensdn_crds::upgrade::{NodeInterruption, Phase, State, Step, Upgrade, UpgradeStatus, Wave};
 use opensdn_upgrade::gate;
+use opensdn_upgrade::interruption::{self, Summary};
 use opensdn_upgrade::report::{Report, report};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -68,6 +69,11 @@ impl UpgradeReport {
             writeln!(out)?;
             table::write(&["WAVE", "SERVICE", "STATE", "TIME", "RESTARTS"], &rows, layout, out)?;
         }
+        for (service, text) in self.interruptions() {
+            let lines = wrap(&one_line(&format!("{service} {text}")), layout.width);
+            writeln!(out)?;
+            lines.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        }
         if !self.report.remarks.is_empty() {
             writeln!(out)?;
         }
@@ -98,6 +104,12 @@ impl UpgradeReport {
         rows
     }
 
+    /// For how long nodes were without their vrouter.
+    fn interruptions(&self) -> impl Iterator<Item = (&str, String)> {
+        let services = self.report.waves.iter().flat_map(|wave| &wave.services);
+        services.filter_map(|one| Some((&*one.service, in_words(&one.interruptions)?)))
+    }
+
     fn last_line(&self) -> String {
         let Report { predicted_restarts, unplanned_restarts, requested_by, plan, manager, .. } =
             &self.report;
@@ -109,6 +121,23 @@ impl UpgradeReport {
              {unplanned_restarts}"
         )
     }
+}
+
+fn in_words(all: &[NodeInterruption]) -> Option<String> {
+    let Summary { over, seconds, longest, open } = interruption::summary(all);
+    let count = i64::try_from(over).ok()?;
+    let of_all = longest.map(|(node, longest)| {
+        let each = seconds / count.max(1);
+        let nodes = if over == 1 { "node" } else { "nodes" };
+        format!(
+            "was away on {over} {nodes}: {} each, {} at most, on {node}",
+            age(each),
+            age(longest)
+        )
+    });
+    let open = (open > 0).then(|| format!("of {open} it is not known when it was back"));
+    let texts: Vec<String> = [of_all, open].into_iter().flatten().collect();
+    (!texts.is_empty()).then(|| texts.join("; "))
 }
 
 fn wave_row(wave: &Wave, now: Timestamp) -> Row {

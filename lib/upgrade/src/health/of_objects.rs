@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::{Pod, Service};
 use crate::daemons::Daemons;
 use crate::object::{condition, list, text, was_started};
+use crate::time::parse;
 
 impl Service {
     /// By the object of the service and its pods, which the caller has picked.
@@ -51,7 +52,10 @@ impl Pod {
     /// As the API server has it.
     #[must_use]
     pub fn of_object(pod: &Value) -> Self {
-        let ready = condition(pod, READY).is_some_and(|ready| text(ready, "/status") == "True");
+        let ready = condition(pod, READY).filter(|ready| text(ready, "/status") == "True");
+        let ending = parse(text(pod, "/metadata/deletionTimestamp"));
+        let grace = pod.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
+        let grace = time::Duration::seconds(grace.unwrap_or_default());
         let all = list(pod, "/spec/initContainers").chain(list(pod, "/spec/containers"));
         let statuses = list(pod, "/status/containerStatuses");
         let restarts = statuses.clone().filter_map(|one| one.get("restartCount")?.as_i64());
@@ -66,7 +70,11 @@ impl Pod {
                 .map(|one| text(one, "/name").to_owned())
                 .collect(),
             images: all.map(image).collect::<BTreeMap<_, _>>(),
-            is_ready: ready && pod.pointer("/metadata/deletionTimestamp").is_none(),
+            created: parse(text(pod, "/metadata/creationTimestamp")),
+            // What the API server writes is when it has to have ended.
+            asked_to_end: ending.and_then(|ending| ending.checked_sub(grace)),
+            is_ready: ready.is_some() && pod.pointer("/metadata/deletionTimestamp").is_none(),
+            ready_since: ready.and_then(|ready| parse(text(ready, "/lastTransitionTime"))),
             restarts: restarts.fold(0, i64::saturating_add),
             ran,
             trouble: trouble(pod),

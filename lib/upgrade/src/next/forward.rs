@@ -2,7 +2,7 @@
 
 use opensdn_crds::upgrade::{OnFailure, Phase, State, Step, UpgradeRemark};
 
-use super::{Crossed, FAILURE, Run, back, is_over, parse};
+use super::{Crossed, FAILURE, Run, back, is_of_nodes, is_over, parse};
 use crate::drain;
 use crate::gate;
 use crate::health::{Pod, Side};
@@ -461,9 +461,4 @@ impl Run<'_> {
             change(step);
         }
     }
-}
-
-/// Whether its pods are one on each node, and need none of their own kind: it may stop between two of them.
-fn is_of_nodes(step: &Step) -> bool {
-    step.id.starts_with("Vrouter/")
 }

@@ -226,6 +226,21 @@ fn a_status_has_each_wave_and_step_with_its_time_and_what_it_waits_for() {
 }
 
 #[test]
+fn a_report_says_for_how_long_nodes_were_without_their_vrouter() {
+    let mut status = at_work();
+    let since = "2026-11-25T08:54:00Z";
+    status["steps"][1]["interruptions"] = json!([{"node": "w1", "since": since, "seconds": 40},
+        {"node": "w2", "since": since, "seconds": 93}, {"node": "w3", "since": since}]);
+    let report = UpgradeReport::of(&upgrade(json!({}), status));
+    let said = "\n\nConfig/a was away on 2 nodes: 66s each, 93s at most, on w2; of 1 it is not known when it was back\n";
+    let text = text(|out| report.write(now(), LAYOUT, out));
+    assert!(text.contains(said), "{text}");
+    let document = json!(report);
+    let listed = &document["waves"][1]["services"][0]["interruptions"];
+    assert_eq!((&listed[1]["node"], &listed[1]["seconds"]), (&json!("w2"), &json!(93)));
+}
+
+#[test]
 fn before_the_operator_has_seen_it_a_status_says_so() {
     let report = UpgradeReport::of(&upgrade(json!({}), json!(null)));
     let text = text(|out| report.write(now(), LAYOUT, out));
