@@ -1,6 +1,6 @@
 //! Upgrades of real services, in pods on real nodes by the operator as it is installed, while a client of each writes the
 //! whole time: one that is good, two that are not, one in the middle of which a node is lost and the API server
-//! restarts, one in which all certificates change, and one whose node never comes back. No service is without more than one of its members by what is done, and in the end every write that was
+//! restarts, one in which all certificates change, one that finds a volume full, and one whose node never comes back. No service is without more than one of its members by what is done, and in the end every write that was
 //! acknowledged is there. Deliberately not here: what is decided when (`lib/upgrade`), and all other faults, which are
 //! tried on simulated pods (`operator_upgrade`, `operator_upgrade_faults`).
 
@@ -14,10 +14,9 @@ mod watch;
 use std::time::Duration;
 
 use opensdn_testing::Outcome;
-use opensdn_testing::kubectl::kubectl;
 use serde_json::json;
 
-use services::{AGAIN, BAD, FIRST, GOOD, IDS, LEFT, MISSING, NODES, Services};
+use services::{AGAIN, BAD, FIRST, FULL, GOOD, IDS, LEFT, MISSING, NODES, Services};
 use watch::Watch;
 
 /// A client waits for another leader, or for a member to count as gone; on two busy cores that takes its time.
@@ -106,11 +105,12 @@ async fn one_that_loses_a_node_ends_when_it_is_back(services: &Services) -> Outc
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn certificates_that_change_and_a_node_that_never_comes_back_lose_no_acknowledged_write()
+async fn new_certificates_a_full_volume_and_a_node_that_never_comes_back_lose_no_acknowledged_write()
 -> Outcome {
     let mut services = Services::start(4).await?;
     services.write().await?;
     one_in_which_certificates_change_ends_as_any(&services).await?;
+    one_that_finds_no_room_changes_one_member_until_there_is_some(&services).await?;
     one_whose_node_never_comes_back_ends_on_another(&services).await?;
     services.have_all_that_was_acknowledged(&LEFT).await
 }
@@ -130,6 +130,29 @@ async fn one_in_which_certificates_change_ends_as_any(services: &Services) -> Ou
     services.run_on(&NODES, GOOD).await
 }
 
+/// The member that is replaced first finds its volume full. It stops there; with room it is tried again, and ends.
+async fn one_that_finds_no_room_changes_one_member_until_there_is_some(
+    services: &Services,
+) -> Outcome {
+    let (mut watch, written) = (Watch::of(FULL), services.written());
+    services.fill_volumes()?;
+    let settings = json!({"waveTimeout": "120s", "onFailure": "Stop"});
+    services.upgrade_with("full", FULL, &settings).await?;
+    let status = services.until("full", "Stopped", &mut watch).await?;
+    services.are_written().await?;
+    watch.only_one_of_each_was_missing();
+    watch.at_most_one_of_each_was_new();
+    let message = status["message"].as_str().unwrap_or_default();
+    assert!(message.contains("pod zookeeper1-zookeeper-"), "{message}");
+
+    services.free_volumes()?;
+    services.try_again("full").await?;
+    services.until("full", "Succeeded", &mut watch).await?;
+    services.are_written().await?;
+    services.print_waits("an upgrade that found no room", &written);
+    services.run_on(&NODES, FULL).await
+}
+
 /// It stops and says which node is away. With another node in its place it is tried again, and ends.
 async fn one_whose_node_never_comes_back_ends_on_another(services: &Services) -> Outcome {
     let (mut watch, written) = (Watch::of(AGAIN), services.written());
@@ -145,9 +168,7 @@ async fn one_whose_node_never_comes_back_ends_on_another(services: &Services) ->
     services.replace_node("node-3", LEFT[2]).await?;
     services.members_are_on(&LEFT).await?;
     services.are_written().await?;
-    let again =
-        ["patch", "upgrade", "-n=tf", "lost", "--type=merge", "-p", r#"{"spec":{"retries":1}}"#];
-    kubectl(services.sandbox(), &again).await?.success();
+    services.try_again("lost").await?;
     services.until("lost", "Succeeded", &mut watch).await?;
     services.are_written().await?;
     services.print_waits("an upgrade whose node never came back", &written);

@@ -27,9 +27,13 @@ pub(super) const BAD: &str = "R24.1.2";
 pub(super) const MISSING: &str = "R24.1.3";
 /// The same as the first, once more.
 pub(super) const AGAIN: &str = "R24.1.4";
+/// The same, for an upgrade that finds no room.
+pub(super) const FULL: &str = "R24.1.5";
 /// By what steps know them.
 pub(super) const IDS: [&str; 4] =
     ["Zookeeper/zookeeper1", "Rabbitmq/rabbitmq1", "Cassandra/configdb1", "Redis/redis1"];
+/// Where the operator has ZooKeeper keep its data on each node.
+const DATA: &str = "/var/lib/contrail/zookeeper";
 /// As a kubelet completes names without a host.
 const REGISTRY: &str = "docker.io/library";
 /// All members of four services, one after the other on two busy cores, with a node that is lost for minutes.
@@ -101,9 +105,13 @@ impl Services {
                 _ => lab_image::load(lab, service.image).await?,
             };
             let loaded = format!("{REGISTRY}/{loaded}");
-            for (source, version) in
-                [(&*loaded, FIRST), (&*loaded, GOOD), (&*loaded, AGAIN), (TOOLS_IMAGE, BAD)]
-            {
+            for (source, version) in [
+                (&*loaded, FIRST),
+                (&*loaded, GOOD),
+                (&*loaded, AGAIN),
+                (&*loaded, FULL),
+                (TOOLS_IMAGE, BAD),
+            ] {
                 let name = format!("{REGISTRY}/{}", image(service, version));
                 lab.tag_image(source, &name).await?;
             }
@@ -131,6 +139,25 @@ impl Services {
     pub(super) async fn are_ready_on(&self, nodes: &[&str]) -> Outcome {
         for world in self.all() {
             world.ready_on(nodes).await?;
+        }
+        Ok(())
+    }
+
+    /// Has no room where ZooKeeper keeps its data, for each member that is started from now on.
+    pub(super) fn fill_volumes(&self) -> Outcome {
+        for node in NODES {
+            let fill = format!(
+                "mount -t tmpfs -o size=64k tmpfs {DATA}\ndd if=/dev/zero of={DATA}/of-others bs=4k 2>/dev/null || true\n"
+            );
+            self.lab()?.run_on(node, "fill a volume", &fill)?;
+        }
+        Ok(())
+    }
+
+    /// What was there before is there again.
+    pub(super) fn free_volumes(&self) -> Outcome {
+        for node in NODES {
+            self.lab()?.run_on(node, "free a volume", &format!("umount --lazy {DATA}\n"))?;
         }
         Ok(())
     }
@@ -200,6 +227,14 @@ impl Services {
         let upgrade = json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "Upgrade",
             "metadata": {"name": name, "namespace": "tf"}, "spec": spec});
         send(self.sandbox(), &["create"], &upgrade).await?.success();
+        Ok(())
+    }
+
+    /// Has one that has stopped try again.
+    pub(super) async fn try_again(&self, name: &str) -> Outcome {
+        let patch = r#"{"spec":{"retries":1}}"#;
+        let again = ["patch", "upgrade", "-n=tf", name, "--type=merge", "-p", patch];
+        kubectl(self.sandbox(), &again).await?.success();
         Ok(())
     }
 
