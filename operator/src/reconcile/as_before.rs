@@ -26,7 +26,7 @@ use crate::component::{ComponentKind, word};
 use crate::ensemble::record::Record;
 use crate::kind::Kind;
 use crate::names::{self, APPLIED, Instance, MANAGED_BY, OPERATOR};
-use crate::node::addresses_of;
+use crate::node::{Node, addresses_of};
 use crate::object::{controller_of, is_controlled_by, list, text};
 
 /// What is known of a workload that tf-operator has made: what the status of the component says, which only operators write.
@@ -71,6 +71,8 @@ pub(super) async fn known(
 /// So long a difference lasts that no change of the component has brought: the label of a node or a Secret that is away for a moment
 /// is no reason to have all pods recreated.
 const SETTLE: Duration = Duration::from_secs(60);
+/// So many nodes are named in a reason.
+const MOST_NODES: usize = 5;
 
 /// Whether the component's workload is left as tf-operator has made it, and until when. Has it watched then, and notes what would be
 /// made of it. Of one that is not left nothing is known any more.
@@ -234,11 +236,19 @@ fn why_not(
     match (would_be == wanted, seen(fetched) == fetched.object.metadata.generation) {
         (true, _) => None,
         (false, false) => Some(Why::Now("the component was changed".to_owned())),
-        (false, true) => {
-            let why = "what is around it has changed: its nodes, or what it needs";
-            Some(Why::Lasting(why.to_owned()))
-        }
+        (false, true) => Some(Why::Lasting(format!(
+            "what is around it has changed: its nodes (now {}), or what it needs",
+            first(&valid.nodes)
+        ))),
     }
+}
+
+/// The names of the first of them.
+fn first(nodes: &[Node]) -> String {
+    let more = nodes.len().saturating_sub(MOST_NODES);
+    let names: Vec<&str> = nodes.iter().take(MOST_NODES).map(|node| &*node.name).collect();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", names.join(", "))
 }
 
 /// What tf-operator has not made so any more before it ended: another number of pods, or other images.
