@@ -102,6 +102,8 @@ pub struct IntrospectStatus {
     pub not_active: Option<Vec<DaemonState>>,
     /// Of Vrouter: agents that have a session with a control node, of all.
     pub xmpp: Option<SessionCounts>,
+    /// Of Vrouter: the sessions of all agents with control nodes.
+    pub xmpp_sessions: Option<SessionCounts>,
     /// Of Control: the BGP sessions of all its nodes. One between two of these is counted at either end.
     pub bgp: Option<SessionCounts>,
 }
@@ -192,6 +194,10 @@ pub const READY: &str = "Ready";
 pub const RECONCILING: &str = "Reconciling";
 /// It will not get there by waiting. Only present when True.
 pub const STALLED: &str = "Stalled";
+/// Nothing that the object owns is written, as a user wants it.
+pub const PAUSED: &str = "Paused";
+/// The reason of an object that is ready without pods, as a user wants it.
+pub const STOPPED: &str = "Stopped";
 
 /// What one writer has to say in `status.conditions`, by the rules of kstatus.
 ///

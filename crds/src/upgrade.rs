@@ -241,6 +241,8 @@ pub struct ServiceHealth {
     pub daemons: Option<SessionCounts>,
     /// Of Vrouter: how many agents had a session with a control node.
     pub xmpp: Option<SessionCounts>,
+    /// Of Vrouter: how many sessions agents had with control nodes.
+    pub xmpp_sessions: Option<SessionCounts>,
     /// Of Control: how many BGP sessions were up.
     pub bgp: Option<SessionCounts>,
 }

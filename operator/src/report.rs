@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kube::api::{ApiResource, DynamicObject, TypeMeta};
 use kube::runtime::events::{Event, EventType};
 use kube::{Resource as _, ResourceExt as _};
-use opensdn_crds::status::{Condition, READY, RECONCILING, STALLED};
+use opensdn_crds::status::{Condition, PAUSED, READY, RECONCILING, STALLED};
 use opensdn_runtime::apply::{Context as Writer, apply_status_as};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
@@ -18,8 +18,6 @@ use serde_json::{Value, json};
 pub const AVAILABLE: &str = "Available";
 /// Less runs than is wanted.
 pub const DEGRADED: &str = "Degraded";
-/// Nothing that the object owns is written.
-pub const PAUSED: &str = "Paused";
 
 /// The members of a service that counts them have had a quorum: it is not started from nothing by itself.
 pub const HAD_QUORUM: &str = "HadQuorum";

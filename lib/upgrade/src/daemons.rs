@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use opensdn_crds::status::{IntrospectStatus, SessionCounts};
-use opensdn_crds::upgrade::ServiceHealth;
+use opensdn_crds::status::{DaemonState, DaemonWord, IntrospectStatus, SessionCounts};
+use opensdn_crds::upgrade::{ImageChange, ServiceHealth};
 use time::OffsetDateTime;
 
-use crate::health::Service;
+use crate::health::{Service, Side};
 
 /// What the daemons of a service have said last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,10 +33,13 @@ impl Daemons {
 
     /// The first that is not functional, and what it says.
     fn wrong(&self) -> Option<String> {
-        let one = self.said.not_active.as_ref()?.first()?;
-        let said = one.message.as_deref().map_or_else(String::new, |said| format!(": {said}"));
-        Some(format!("{} on {}{said}", one.container, one.node))
+        self.said.not_active.as_ref()?.first().map(in_words)
     }
+}
+
+fn in_words(one: &DaemonState) -> String {
+    let said = one.message.as_deref().map_or_else(String::new, |said| format!(": {said}"));
+    format!("{} on {}{said}", one.container, one.node)
 }
 
 /// A comparison of what was with what is.
@@ -51,6 +54,8 @@ struct Compared {
     may_be_fewer: bool,
 }
 
+/// So many control nodes an agent has a session with.
+const SESSIONS: i64 = 2;
 /// Of so many one may be missing: of a thousand agents some come and go, whatever is done.
 const SLACK: i64 = 100;
 /// A control node counts its sessions every minute (tf-controller, `src/control-node/main.cc:405`): a count is of now when it
@@ -113,6 +118,54 @@ pub(crate) fn compare(before: &ServiceHealth, service: &Service) -> Vec<Finding>
     found
 }
 
+/// Pods with the new images are worse if more of their daemons do not work than did not of the whole service before. What was
+/// heard before a pod was ready is not of it.
+pub(crate) fn new_are_worse(
+    before: &ServiceHealth,
+    service: &Service,
+    images: &[ImageChange],
+) -> Option<String> {
+    let now = service.daemons.as_ref()?;
+    let (all, up) = before.daemons.map(|counts| (counts.all, counts.up))?;
+    let wrong_before = all.unwrap_or_default().saturating_sub(up.unwrap_or_default());
+    let is_new = |name: &str| {
+        service.pods.iter().any(|pod| {
+            let is_heard = pod.ready_since.zip(now.asked_at).is_none_or(|(ready, at)| at >= ready);
+            pod.name == name && pod.is_ready && pod.has(images, Side::New) && is_heard
+        })
+    };
+    let listed = now.said.not_active.iter().flatten();
+    let mut wrong = listed.filter(|one| one.state != DaemonWord::Backup && is_new(&one.pod));
+    let first = wrong.next()?;
+    let count = i32::try_from(wrong.count()).unwrap_or(i32::MAX).saturating_add(1);
+    (count > wrong_before)
+        .then(|| format!("{}: with its new images {}", service.id, in_words(first)))
+}
+
+/// Whether agents have fewer sessions with control nodes than before, or were not asked for that since then.
+pub(crate) fn lack_sessions<'a>(
+    before: impl IntoIterator<Item = &'a ServiceHealth>,
+    services: &[Service],
+    since: OffsetDateTime,
+) -> Option<String> {
+    before.into_iter().filter(|before| any(before.xmpp_sessions)).find_map(|before| {
+        let service = services.iter().find(|one| one.id == before.service)?;
+        let now = service.daemons.as_ref()?;
+        if now.asked_at.is_none_or(|asked_at| asked_at < since) {
+            return Some(format!("agents of {} are asked for their sessions", service.id));
+        }
+        let gone = (before.pods - service.ready_pods()).max(0);
+        let compared = Compared {
+            before: before.xmpp_sessions.and_then(|one| one.up)?,
+            now: now.said.xmpp_sessions.unwrap_or_default(),
+            gone: gone * SESSIONS,
+            may_be_fewer: false,
+        };
+        let what = "sessions of agents with control nodes up";
+        compared.is_worse().then(|| format!("{}: {}", service.id, compared.in_words(what)))
+    })
+}
+
 /// In which respect a service is worse than before.
 pub(crate) fn worse(before: &ServiceHealth, service: &Service) -> Option<String> {
     let mut found = compare(before, service).into_iter();
@@ -148,8 +201,6 @@ pub(crate) const BGP: &str = "bgp-as-before";
 
 #[cfg(test)]
 mod tests {
-    use opensdn_crds::status::{DaemonState, DaemonWord};
-
     use super::*;
     use crate::health::Pod;
 
@@ -263,6 +314,56 @@ mod tests {
         let before = of(1000, 1000).health();
         assert_eq!(worse(&before, &of(990, 1000)), None);
         assert!(worse(&before, &of(989, 1000)).is_some());
+    }
+
+    #[test]
+    fn of_many_agents_the_one_with_the_new_image_may_not_be_missing() {
+        let images = [ImageChange {
+            container: "vrouteragent".to_owned(),
+            from: "a:1".to_owned(),
+            to: "a:2".to_owned(),
+        }];
+        let at = OffsetDateTime::UNIX_EPOCH + time::Duration::seconds(60);
+        let service = |asked_at: i64, functional| {
+            let mut one = vrouter(3, functional, 999);
+            one.pods[2].images = [("vrouteragent".to_owned(), "a:2".to_owned())].into();
+            one.pods[2].ready_since = Some(at);
+            let now = one.daemons.as_mut().unwrap();
+            now.said.xmpp = counts(999, 1000);
+            now.asked_at = Some(at + time::Duration::seconds(asked_at));
+            one
+        };
+        let of =
+            |all, up| ServiceHealth { daemons: counts(up, all), ..vrouter(3, 6, 1000).health() };
+        let broken = service(1, 5);
+        let text = "Vrouter/v: with its new images vrouteragent on w2: XMPP:control-node:10.0.0.1 connection down";
+        assert_eq!(new_are_worse(&of(6, 6), &broken, &images).unwrap(), text);
+        assert_eq!(new_are_worse(&of(6, 5), &broken, &images), None, "one did not work before");
+        assert_eq!(new_are_worse(&of(6, 6), &service(-1, 5), &images), None, "of the pod before");
+        assert_eq!(new_are_worse(&of(6, 6), &service(1, 6), &images), None);
+        let earlier = Service { pods: vrouter(3, 5, 2).pods, ..broken.clone() };
+        assert_eq!(new_are_worse(&of(6, 6), &earlier, &images), None, "with its earlier images");
+    }
+
+    #[test]
+    fn agents_have_to_be_back_at_a_control_node_before_the_next_is_replaced() {
+        let at = OffsetDateTime::UNIX_EPOCH;
+        let with = |ready, sessions, asked_at: i64| {
+            let mut one = vrouter(ready, 6, 3);
+            let now = one.daemons.as_mut().unwrap();
+            now.said.xmpp_sessions = counts(sessions, 6);
+            now.asked_at = Some(at + time::Duration::seconds(asked_at));
+            one
+        };
+        let before = [with(3, 6, 0).health()];
+        let lack = |service: Service| lack_sessions(&before, &[service], at);
+        assert_eq!(lack(with(3, 6, 0)), None);
+        let text = "Vrouter/v: 5 of 6 sessions of agents with control nodes up, 6 before";
+        assert_eq!(lack(with(3, 5, 0)).unwrap(), text);
+        assert!(lack(with(3, 6, -1)).unwrap().contains("are asked for their sessions"));
+        assert_eq!(lack(with(2, 4, 0)), None, "a node is lost with its agent");
+        assert!(lack(with(2, 3, 0)).is_some());
+        assert_eq!(lack_sessions(&[vrouter(3, 6, 3).health()], &[with(3, 0, 0)], at), None);
     }
 
     #[test]

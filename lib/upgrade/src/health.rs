@@ -67,6 +67,15 @@ pub enum Side {
 }
 
 impl Side {
+    /// The one that it is not.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::New => Self::Earlier,
+            Self::Earlier => Self::New,
+        }
+    }
+
     /// The image.
     #[must_use]
     pub fn of(self, change: &ImageChange) -> &str {
@@ -98,10 +107,12 @@ impl Pod {
 }
 
 impl Service {
-    /// Whether its object says these images, and it is as the object says: the operator has replaced all its pods.
+    /// Whether its object says these images, and it is as the object says: the operator has replaced all its pods. One whose
+    /// pods are left as they are by a user says so, too.
     #[must_use]
     pub fn is_done(&self, images: &[ImageChange], side: Side) -> bool {
-        self.is_ready && self.says(images, side)
+        let is_left = |pod: &Pod| pod.has(images, side.other()) && !pod.has(images, side);
+        self.is_ready && self.says(images, side) && !self.pods.iter().any(is_left)
     }
 
     /// Whether its object says these images.
@@ -123,6 +134,13 @@ impl Service {
         })
     }
 
+    /// Since when the last of its pods with the new images is ready.
+    #[must_use]
+    pub fn new_since(&self, images: &[ImageChange]) -> Option<OffsetDateTime> {
+        let new = self.pods.iter().filter(|pod| pod.is_ready && pod.has(images, Side::New));
+        new.filter_map(|pod| pod.ready_since).max()
+    }
+
     /// How often containers of its pods were restarted.
     #[must_use]
     pub fn restarts(&self) -> i64 {
@@ -141,6 +159,7 @@ impl Service {
             restarts: self.restarts(),
             daemons: daemons.map(Daemons::functional),
             xmpp: daemons.and_then(|daemons| daemons.said.xmpp),
+            xmpp_sessions: daemons.and_then(|daemons| daemons.said.xmpp_sessions),
             bgp: daemons.and_then(|daemons| daemons.said.bgp),
         }
     }

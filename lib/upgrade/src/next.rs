@@ -7,6 +7,7 @@ mod forward;
 mod images_first;
 mod settle;
 mod start;
+mod worse;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

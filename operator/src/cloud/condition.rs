@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use opensdn_crds::status::{Condition, ConditionStatus, Conditions, READY};
-
-use crate::report::PAUSED;
+use opensdn_crds::status::{Condition, ConditionStatus, Conditions, PAUSED, READY};
 
 /// There is no Config whose Config API it could be, or that has no address or CA yet.
 pub(super) const NO_CONFIG: &str = "NoConfig";

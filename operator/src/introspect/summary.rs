@@ -57,9 +57,18 @@ impl Heard {
         }
     }
 
+    /// The sessions of an agent with control nodes.
+    fn sessions(&self) -> impl Iterator<Item = bool> {
+        let said = match &self.said {
+            Said::Answered(process) => &process.control_nodes[..],
+            _ => &[],
+        };
+        said.iter().copied()
+    }
+
     /// Whether the agent speaks with a control node: one is enough.
     fn is_connected(&self) -> bool {
-        matches!(&self.said, Said::Answered(process) if process.control_nodes.contains(&true))
+        self.sessions().any(|is_up| is_up)
     }
 }
 
@@ -94,6 +103,11 @@ pub(super) fn summary(mut heard: Vec<Heard>) -> Option<IntrospectStatus> {
         up: count(agents.iter().filter(|one| one.is_connected()).count()),
         all: count(agents.len()),
     });
+    let sessions = || agents.iter().flat_map(|one| one.sessions());
+    let xmpp_sessions = (!agents.is_empty()).then(|| SessionCounts {
+        up: count(sessions().filter(|is_up| *is_up).count()),
+        all: count(sessions().count()),
+    });
     let bgp = heard.iter().filter_map(|one| one.bgp).reduce(|one, other| Sessions {
         up: one.up.saturating_add(other.up),
         all: one.all.saturating_add(other.all),
@@ -106,6 +120,7 @@ pub(super) fn summary(mut heard: Vec<Heard>) -> Option<IntrospectStatus> {
             .and_then(count),
         not_active: Some(listed).filter(|listed| !listed.is_empty()),
         xmpp,
+        xmpp_sessions,
         bgp: bgp.map(|sessions| SessionCounts {
             up: count(sessions.up as usize),
             all: count(sessions.all as usize),

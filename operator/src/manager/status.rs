@@ -7,14 +7,14 @@ use kube::api::DynamicObject;
 use opensdn_crds::component::{Component, Count};
 use opensdn_crds::manager::{ManagerStatus, ServiceState};
 use opensdn_crds::status::{
-    CommonStatus, Condition, ConditionStatus, Conditions, IntrospectStatus, READY, STALLED,
+    CommonStatus, Condition, ConditionStatus, Conditions, IntrospectStatus, PAUSED, READY, STALLED,
 };
 use opensdn_upgrade::images;
 use serde_json::{Map, Value, json};
 
 use super::services::Service;
 use crate::introspect::bounded;
-use crate::report::{AVAILABLE, DEGRADED, PAUSED};
+use crate::report::{AVAILABLE, DEGRADED};
 
 /// Longest message of a service, in bytes.
 const MOST_MESSAGE: usize = 1024;

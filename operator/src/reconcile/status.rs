@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use opensdn_crds::component::Component;
-use opensdn_crds::status::{CommonStatus, ConditionStatus, Conditions, NodeInfo};
+use opensdn_crds::status::{CommonStatus, ConditionStatus, Conditions, NodeInfo, PAUSED, STOPPED};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -17,7 +17,7 @@ use crate::build::Valid;
 use crate::kind::{Kind, Workload};
 use crate::names::RECREATE;
 use crate::node::Node;
-use crate::report::{AVAILABLE, DEGRADED, HAD_QUORUM, PAUSED, PODS_AS_BEFORE, RELEASE_KNOWN};
+use crate::report::{AVAILABLE, DEGRADED, HAD_QUORUM, PODS_AS_BEFORE, RELEASE_KNOWN};
 
 /// What is said of a component.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -184,7 +184,7 @@ fn settle(
     match failed.or_else(|| awaited(fetched, valid, pods)) {
         Some((reason, message)) => conditions.reconciling(reason, &message, generation, now),
         None => match &valid.stopped {
-            Some(why) => conditions.ready("Stopped", why, generation, now),
+            Some(why) => conditions.ready(STOPPED, why, generation, now),
             None => conditions.ready("PodsReady", &pods.counts(), generation, now),
         },
     }

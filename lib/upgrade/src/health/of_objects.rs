@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use opensdn_crds::status::{IntrospectStatus, READY};
+use opensdn_crds::status::{IntrospectStatus, PAUSED, READY, STOPPED};
 use serde::Deserialize as _;
 use serde_json::Value;
 
@@ -29,11 +29,16 @@ impl Service {
             None => "the operator has not looked at it yet",
         };
         let message = ready.map_or(unknown, |ready| text(ready, "/message"));
+        // What a user leaves as it is, or has stopped, gets no new pods.
+        let paused = condition(object, PAUSED).filter(|one| text(one, "/status") == "True");
+        let stopped = ready.filter(|ready| text(ready, "/reason") == STOPPED);
+        let left =
+            paused.or(stopped).map(|one| format!("left as it is: {}", text(one, "/message")));
         let containers = list(object, "/spec/serviceConfiguration/containers");
         Self {
             id: format!("{kind}/{}", text(object, "/metadata/name")),
-            is_ready: ready.is_some_and(|ready| text(ready, "/status") == "True"),
-            message: message.to_owned(),
+            is_ready: left.is_none() && ready.is_some_and(|ready| text(ready, "/status") == "True"),
+            message: left.unwrap_or_else(|| message.to_owned()),
             images: containers.map(image).collect(),
             pods: pods.into_iter().map(Pod::of_object).collect(),
             daemons: daemons(object),
@@ -116,15 +121,45 @@ fn image(container: &Value) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
+    use opensdn_crds::upgrade::ImageChange;
     use serde_json::json;
 
     use super::*;
+    use crate::health::Side;
 
     fn object(seen: i64) -> Value {
         let ready = json!({"type": "Ready", "status": "True", "message": "1 of 1 pods ready"});
         json!({"metadata": {"name": "a", "generation": 2},
             "spec": {"serviceConfiguration": {"containers": [{"name": "api", "image": "i:1"}]}},
             "status": {"observedGeneration": seen, "conditions": [ready]}})
+    }
+
+    #[test]
+    fn one_that_a_user_leaves_as_it_is_is_not_done() {
+        let mut paused = object(2);
+        let conditions = paused["status"]["conditions"].as_array_mut().unwrap();
+        conditions
+            .push(json!({"type": "Paused", "status": "True", "message": "the annotation is set"}));
+        let service = Service::of_objects("Config", &paused, []);
+        assert_eq!(
+            (service.is_ready, &*service.message),
+            (false, "left as it is: the annotation is set")
+        );
+        let mut stopped = object(2);
+        stopped["status"]["conditions"][0]["reason"] = json!("Stopped");
+        assert!(!Service::of_objects("Config", &stopped, []).is_ready);
+
+        let change = ImageChange {
+            container: "api".to_owned(),
+            from: "i:0".to_owned(),
+            to: "i:1".to_owned(),
+        };
+        let pod = |image: &str| json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "api", "image": image}]}});
+        let done = |image: &str| {
+            Service::of_objects("Config", &object(2), [&pod(image)])
+                .is_done(std::slice::from_ref(&change), Side::New)
+        };
+        assert!(done("i:1") && !done("i:0"), "whatever its object says");
     }
 
     #[test]

@@ -18,10 +18,7 @@ impl Run<'_> {
         // One that lacked pods before may lack them still.
         let before = self.before(&service.id);
         let others_are_ready = before.is_none() || service.pods.iter().all(|pod| pod.is_ready);
-        let worse = before.and_then(|before| daemons::worse(before, service));
-        // What is said of a step begins with its service anyway.
-        let own = format!("{}: ", service.id);
-        let worse = worse.map(|text| text.strip_prefix(&own).unwrap_or(&text).to_owned());
+        let worse = self.worse(&step, service);
         let message = match first {
             Some(pod) if pod.is_ready && others_are_ready && worse.is_none() => {
                 match self.look_at(place, &step, service, pod) {
@@ -109,7 +106,7 @@ impl Run<'_> {
     }
 
     /// How a service was that was well when it was planned.
-    fn before(&self, id: &str) -> Option<&ServiceHealth> {
+    pub(super) fn before(&self, id: &str) -> Option<&ServiceHealth> {
         let mut snapshot = self.status.snapshot.iter().flatten();
         snapshot.find(|one| one.service == id && one.ready)
     }

@@ -81,7 +81,10 @@ impl Run<'_> {
     /// Whether no pod of a step is being replaced, and none is before it is resumed: between two nodes, and never between
     /// two members of a database.
     fn rests(&self, step: &Step) -> bool {
-        let is_there = |pod: &Pod| pod.is_ready || !pod.has(&step.images, Side::New);
+        let is_there = |pod: &Pod| {
+            let stays = !pod.has(&step.images, Side::New) && pod.asked_to_end.is_none();
+            pod.is_ready || stays
+        };
         is_of_nodes(step)
             && step.held == Some(true)
             && self.service(&step.id).is_none_or(|service| service.pods.iter().all(is_there))
@@ -225,11 +228,15 @@ impl Run<'_> {
                 self.finish_step(place, State::Succeeded, None);
             }
             _ => {
-                let message = self.refusal(&step.id).unwrap_or_else(|| service.trouble());
+                let worse = self.worse(&step, &service);
                 let rests = self.at.spec.paused == Some(true) && is_of_nodes(&step);
+                let waits = worse.or_else(|| self.is_full(&step, &service));
+                let is_held = rests || waits.is_some();
+                let message = self.refusal(&step.id).or(waits);
+                let message = message.unwrap_or_else(|| service.trouble());
                 self.step(place, |step| {
                     (step.message, step.held) =
-                        (Some(gate::short(&message)), rests.then_some(true));
+                        (Some(gate::short(&message)), is_held.then_some(true));
                 });
             }
         }

@@ -1,7 +1,7 @@
 //! What the status of a component of a nested cluster says (pure): how kube-manager and the CNI agent are.
 
 use kube::api::DynamicObject;
-use opensdn_crds::status::{CommonStatus, ConditionStatus, Conditions, NodeInfo};
+use opensdn_crds::status::{CommonStatus, ConditionStatus, Conditions, NodeInfo, PAUSED};
 use serde_json::Value;
 
 use super::{Described, waits_for_pods_of};
@@ -9,7 +9,7 @@ use crate::kind::Kind;
 use crate::pod::Pod;
 use crate::reconcile::fetch::Fetched;
 use crate::reconcile::status::{Status, before, finish};
-use crate::report::{AVAILABLE, DEGRADED, PAUSED};
+use crate::report::{AVAILABLE, DEGRADED};
 
 /// What one pass came to.
 #[derive(Clone, Copy, Debug)]

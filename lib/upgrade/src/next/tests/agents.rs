@@ -36,6 +36,22 @@ fn an_agent_that_finds_no_control_node_with_its_new_image_is_the_only_one() {
 }
 
 #[test]
+fn an_agent_that_finds_none_after_the_first_one_did_is_the_last_that_is_replaced() {
+    let mut world = World::with_tag("Vrouter", "partly").asking(Duration::from_secs(1));
+    let mut most = 0;
+    for _ in 0..1800 {
+        world.pass(Killed::Never);
+        world.controllers();
+        let vrouter = world.services.iter().find(|one| one.id == "Vrouter/a").unwrap();
+        let is_new = |pod: &&crate::health::Pod| pod.images["vrouteragent"].ends_with("partly");
+        most = most.max(vrouter.pods.iter().filter(is_new).count());
+    }
+    assert_eq!((world.phase(), most), (Phase::RolledBack, 2), "{}", world.message());
+    let why = "2 of 3 agents with a control node, 3 before";
+    assert!(world.message().contains(why), "{}", world.message());
+}
+
+#[test]
 fn a_wave_after_which_agents_are_cut_off_is_taken_back() {
     let mut world = World::with_tag("Webui", "mute").asking(HALF_A_MINUTE);
     assert_eq!(world.run(Killed::Never), Phase::RolledBack, "{}", world.message());

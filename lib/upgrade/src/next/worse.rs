@@ -1,0 +1,63 @@
+//! Whether a service is worse with the pods that have the new images, as its daemons say: then no other is replaced.
+
+use opensdn_crds::upgrade::{State, Step};
+
+use super::{Run, is_of_nodes};
+use crate::daemons;
+use crate::health::{Pod, Service, Side};
+
+impl Run<'_> {
+    /// In which respect, of a service that was well when it was planned. Of the first pod with the new images all counts that
+    /// was heard; later what was heard since the last of them is ready, as one that is being replaced is missing for a moment.
+    pub(super) fn worse(&self, step: &Step, service: &Service) -> Option<String> {
+        let before = self.before(&service.id)?;
+        let since = service.new_since(&step.images);
+        let asked_at = service.daemons.as_ref().and_then(|daemons| daemons.asked_at);
+        let is_of_now = step.state == State::Canary
+            || since.zip(asked_at).is_some_and(|(since, asked_at)| asked_at >= since);
+        let of_all = || daemons::worse(before, service).filter(|_| is_of_now);
+        let of_new = || daemons::new_are_worse(before, service, &step.images);
+        let found = of_all().or_else(of_new);
+        // What is said of a step begins with its service anyway.
+        let own = format!("{}: ", service.id);
+        let found = found.map(|text| text.strip_prefix(&own).unwrap_or(&text).to_owned());
+        found.or_else(|| self.lack_sessions(step, service))
+    }
+
+    /// Why no other pod is replaced now, where daemons are asked: as many as may be away are, or are not known to be well.
+    pub(super) fn is_full(&self, step: &Step, service: &Service) -> Option<String> {
+        let before = self.before(&service.id).filter(|before| daemons::worked(before))?;
+        let asked_at = service.daemons.as_ref()?.asked_at;
+        let is_unheard = |pod: &&Pod| {
+            pod.ready_since.is_some_and(|ready| asked_at.is_none_or(|asked_at| asked_at < ready))
+        };
+        let new = service.pods.iter().filter(|pod| pod.has(&step.images, Side::New));
+        let going = service
+            .pods
+            .iter()
+            .filter(|pod| pod.asked_to_end.is_some() && !pod.has(&step.images, Side::New));
+        let (ready, away): (Vec<&Pod>, Vec<&Pod>) = new.partition(|pod| pod.is_ready);
+        let unheard: Vec<&Pod> = ready.into_iter().filter(is_unheard).collect();
+        let at_once =
+            if is_of_nodes(step) { self.at.spec.vrouters_at_once.unwrap_or(1) } else { 1 };
+        let all = i64::try_from(going.count() + away.len() + unheard.len()).unwrap_or(i64::MAX);
+        if all < at_once.max(1) {
+            return None;
+        }
+        let unheard = unheard.first().filter(|_| away.is_empty());
+        let said = |pod: &&Pod| {
+            format!("pod {} is ready; what its daemons say since then is not known yet", pod.name)
+        };
+        Some(unheard.map_or_else(|| service.trouble(), said))
+    }
+
+    /// An agent has sessions with two control nodes. Before the other of them is replaced it has to be back at this one.
+    fn lack_sessions(&self, step: &Step, service: &Service) -> Option<String> {
+        if !step.id.starts_with("Control/") {
+            return None;
+        }
+        let since = service.new_since(&step.images)?;
+        let before = self.status.snapshot.iter().flatten().filter(|one| one.ready);
+        daemons::lack_sessions(before, self.at.services, since)
+    }
+}
