@@ -31,6 +31,8 @@ for pair; do
   size=$(stat -Lc %s "$program")
   [ "$size" -lt "$MOST_BYTES" ] ||
     { echo "pack.sh: $program has $size bytes, and a plugin less than $MOST_BYTES: was it built as a release?" >&2; exit 1; }
+  ! LC_ALL=C grep -q 'ld-linux' "$program" ||
+    { echo "pack.sh: $program needs the C library of the machine that built it: apt-get install musl-tools, then make plugin" >&2; exit 1; }
   install -D -m 755 "$program" "$making/$arch/kubectl-opensdn"
   install -m 644 "$here/LICENSE" "$making/$arch/LICENSE"
   name=kubectl-opensdn-v$version-linux-$arch.tar.gz

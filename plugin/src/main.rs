@@ -1,5 +1,7 @@
 //! `kubectl opensdn`.
 
+mod allocator;
+
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

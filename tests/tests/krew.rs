@@ -86,6 +86,10 @@ fn a_manifest_for_krew_is_of_its_form_and_names_archives_by_what_they_are() -> O
     let large = format!("amd64={}", large.display());
     let refused = pack(again.path(), &[&large])?;
     assert!(String::from_utf8_lossy(&refused.stderr).contains("40000000 bytes"), "{refused:?}");
+    // As every program of this machine's own.
+    let refused = pack(again.path(), &["amd64=/bin/sh"])?;
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && said.contains("needs the C library"), "{refused:?}");
     for wrong in [&["amd64=/no/such/file"][..], &["sparc=/bin/sh"], &[&large], &[]] {
         assert!(!pack(again.path(), wrong)?.status.success(), "{wrong:?}");
     }
