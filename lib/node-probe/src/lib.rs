@@ -1,7 +1,8 @@
 //! What `kubectl opensdn check --probe` and `nested verify` ask of a node, and what the node answers: one document each
 //! way, between the plugin and `opensdn-operator probe`, which may be of different releases. What could not be seen is
 //! said with its reason for each part, and is never left out as if all were well. What is asked of others than the node
-//! is in `asked`, what nodes are to reach of each other in `matrix`, how fast it is between them in `speed`, what interfaces are made of in
+//! is in `asked`, what nodes are to reach of each other in `matrix`, with packets of which size in `packets`, how fast it is
+//! between them in `speed`, what interfaces are made of in
 //! `devices`, huge pages in `huge_pages`.
 //! Deliberately not here: how it is looked at (`operator`), and whether it is good (`plugin`).
 
@@ -11,6 +12,7 @@ mod asked;
 mod devices;
 mod huge_pages;
 mod matrix;
+mod packets;
 mod speed;
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -29,6 +31,7 @@ pub use matrix::{
     Extent, MOST_GROUPS, MOST_MEMBERS, MOST_MISSED, Matrix, MatrixFindings, Miss, Missed,
     PeerGroup, Ports, SilentPort, Trial,
 };
+pub use packets::{LARGEST_PACKET, PacketFindings, SIZES_PORT, SMALLEST_PACKET, Stopped};
 pub use speed::{MOST_SECONDS, MOST_STREAMS, RoundTrips, Sink, Speed, WantedSpeed};
 
 /// The format of both documents. An answer of another one is not read.

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Transport, WantedPort};
+use crate::{LARGEST_PACKET, PacketFindings, SMALLEST_PACKET, Transport, WantedPort};
 
 /// So many groups there are at most: of each other one every node tries a peer.
 pub const MOST_GROUPS: usize = 16;
@@ -56,6 +56,16 @@ pub struct PeerGroup {
     pub for_vrouters: Ports,
     /// What the control plane of others needs here.
     pub for_members: Ports,
+    /// So large are the packets that vrouters of others are to send here whole, in bytes with the header of IP; 0 where
+    /// none is tried.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub packet: u16,
+}
+
+// Serde passes a reference.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the form that serde calls")]
+fn is_zero(number: &u16) -> bool {
+    *number == 0
 }
 
 /// Ports of a node.
@@ -104,6 +114,12 @@ impl PeerGroup {
         let vrouters = of.for_vrouters.all().filter(|_| self.has_vrouter);
         let members = of.for_members.all().filter(|_| self.is_member);
         vrouters.chain(members).collect()
+    }
+
+    /// How large packets are that a node of this group sends one of another; nothing where none is tried.
+    pub fn packet_to(&self, of: &Self) -> Option<u16> {
+        let packet = self.packet.min(of.packet).min(LARGEST_PACKET);
+        (packet >= SMALLEST_PACKET).then_some(packet)
     }
 }
 
@@ -185,6 +201,9 @@ pub struct MatrixFindings {
     /// How many were not tried: the time was over.
     #[serde(default)]
     pub untried: usize,
+    /// How large packets passed, where [`PeerGroup::packet`] asks for it; nothing in an answer of an older release.
+    #[serde(default)]
+    pub packets: Option<PacketFindings>,
 }
 
 /// A port on which a probe could not answer.

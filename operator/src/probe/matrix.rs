@@ -1,20 +1,24 @@
 //! Nodes that try to reach each other: this probe answers on the ports that are free here, and tries those of its peers
 //! until they answer or the time is over, as the pods of peers start earlier or later. A peer answers longer than it
-//! tries, so that those that started later find it. Answering is in `answering`, one try in `trying`.
+//! tries, so that those that started later find it. Answering is in `answering`, one try in `trying`, how large packets pass
+//! in `packets`.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::iter;
 use opensdn_node_probe::{
-    MOST_MISSED, Matrix, MatrixFindings, Miss, Missed, Transport, Trial, WantedPort,
+    MOST_MISSED, Matrix, MatrixFindings, Miss, Missed, PeerGroup, SIZES_PORT, Transport, Trial,
+    WantedPort,
 };
 use tokio::time::{Instant, sleep};
 
 use super::clock;
 
 mod answering;
+mod packets;
 mod trying;
 
 /// So many ports are tried at once.
@@ -50,20 +54,44 @@ pub(super) async fn look(wanted: &Matrix, own: &[IpAddr]) -> Result<MatrixFindin
     let seconds = Duration::from_secs(wanted.seconds.into()).min(LONGEST);
     let answers_for = 2 * seconds + MORE;
     let end = Instant::now() + answers_for;
-    let silent = answering::start(&wanted.token, address, group.answered(), end).await;
+    let silent = answering::start(&wanted.token, address, answered(group), end).await;
     let since = clock::now();
     let until = since + i64::try_from(answers_for.as_micros()).unwrap_or(i64::MAX / 2);
-    let peers = wanted.peers(place).into_iter().filter_map(|peer| nodes.get(peer));
-    let tries = peers.flat_map(|(peer, of)| {
+    let peers = wanted.peers(place).into_iter();
+    let peers: Vec<(IpAddr, &PeerGroup)> =
+        peers.filter_map(|peer| nodes.get(peer).copied()).collect();
+    let tries = peers.iter().flat_map(|(peer, of)| {
         let needs = group.needs(of).into_iter();
         needs.map(|(port, trial)| Try { peer: *peer, port, trial, missed: None })
     });
-    let tried = all(&wanted.token, tries.collect(), Instant::now() + seconds).await;
+    let paths = peers.iter().filter_map(|(peer, of)| path(*peer, group, of));
+    let deadline = Instant::now() + seconds;
+    let (tried, packets) = tokio::join!(
+        all(&wanted.token, tries.collect(), deadline),
+        packets::look(&wanted.token, paths.collect(), deadline),
+    );
     let mut missed = tried.missed;
     let left_out = missed.len().saturating_sub(MOST_MISSED);
     missed.truncate(MOST_MISSED);
     let (tried, untried) = (tried.last, tried.untried);
-    Ok(MatrixFindings { address, since, until, tried, silent, missed, left_out, untried })
+    let packets = Some(packets);
+    Ok(MatrixFindings { address, since, until, tried, silent, missed, left_out, untried, packets })
+}
+
+/// The ports on which this probe answers.
+fn answered(group: &PeerGroup) -> BTreeSet<WantedPort> {
+    let mut ports = group.answered();
+    if group.packet > 0 {
+        ports.insert(WantedPort { number: SIZES_PORT, transport: Transport::Udp });
+    }
+    ports
+}
+
+/// How packets are tried to the peer, if they are: best on the ports of tunnels, which firewalls let through.
+fn path(peer: IpAddr, own: &PeerGroup, of: &PeerGroup) -> Option<packets::Path> {
+    let packet = own.packet_to(of).filter(|_| peer.is_ipv4())?;
+    let ports = of.for_vrouters.udp.iter().copied().chain([SIZES_PORT]).collect();
+    Some(packets::Path { peer, packet, ports })
 }
 
 /// What came of all tries.

@@ -2,5 +2,6 @@
 
 mod cluster;
 mod lab_cassandra;
+mod lab_packets;
 mod lab_rabbitmq;
 mod lab_zookeeper;

@@ -172,6 +172,14 @@ fn own(findings: &NodeFindings) -> Vec<Ipv4Addr> {
     of_node.chain(local).collect()
 }
 
+/// The interface that has this address of the node, as routes show it.
+pub(super) fn interface_of(findings: &NodeFindings, address: IpAddr) -> Option<&str> {
+    match address {
+        IpAddr::V4(address) => direct(findings.routes.known()?, &[address]),
+        IpAddr::V6(_) => None,
+    }
+}
+
 /// The interface in whose network one of these addresses is: the most specific.
 fn direct<'a>(routes: &'a [Route], own: &[Ipv4Addr]) -> Option<&'a str> {
     let direct = routes.iter().filter(|route| route.gateway.is_none());

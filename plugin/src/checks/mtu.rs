@@ -1,11 +1,12 @@
-//! MTUs: that of pods, as the Vrouters have it, what an encapsulation puts around it, and those of the fabric's interfaces
-//! on nodes that were looked at.
+//! MTUs: that of pods, as the Vrouters have it, what an encapsulation puts around it, those of the fabric's interfaces on
+//! nodes that were looked at, and what passes between these.
 
 use opensdn_config_api::encapsulation::Encapsulation;
 use opensdn_node_probe::{NodeFindings, Seen};
 use serde_json::{Value, json};
 
 use super::fabric::{VHOST, legs};
+use super::paths::{self, Paths};
 use super::probed::{Said, each, worst};
 use super::probed_data_path::is_without_vrouter;
 use super::report::{Outcome, Verdict};
@@ -132,23 +133,61 @@ fn smallest(mtus: &[(String, i64)]) -> i64 {
     mtus.iter().map(|(_, mtu)| *mtu).min().unwrap_or_default()
 }
 
-/// What the fabric has on each node, against what pods have, and against that of most nodes.
-fn on_nodes(world: &World, of_pods: Option<i64>) -> Verdict {
+/// How large packets are that have to pass from the node to others: what is around one of a pod with it, where pods have a
+/// stated MTU that the interface carries, else all that the interface carries. Nothing where that is not known.
+pub(crate) fn packet(world: &World, node: &Value, findings: &NodeFindings) -> Option<u16> {
+    let carried = smallest(&of_node(world, node, findings).ok()?);
     let groups = groups(world);
+    let of_pods = groups.iter().find(|one| roles::is_selected(&one.service, node));
+    let of_pods = of_pods.and_then(|one| stated(&one.service)).filter(|mtu| MTUS.contains(mtu));
+    let around = most_around(order_on(&groups, node).as_deref());
+    let needed = of_pods.map_or(carried, |mtu| mtu + around).min(carried);
+    u16::try_from(needed).ok().filter(|_| paths::are_of_tunnels(world, node, findings))
+}
+
+/// What was found of a node that vrouters run on.
+struct Found {
+    mtus: Mtus,
+    order: Option<Vec<Encapsulation>>,
+    /// The least that passes to another node, where that is less than has to.
+    narrowest: Option<i64>,
+}
+
+impl Found {
+    /// What its interfaces and the paths to others carry.
+    fn carried(&self) -> i64 {
+        let mtu = smallest(&self.mtus);
+        self.narrowest.map_or(mtu, |passes| passes.min(mtu))
+    }
+
+    /// The most that pods may have.
+    fn room(&self) -> i64 {
+        self.carried() - most_around(self.order.as_deref())
+    }
+}
+
+fn found(world: &World, groups: &[Group<'_>]) -> Vec<Found> {
     let found = world.probed.iter().flatten().filter_map(|(node, answer)| {
         let object = world.nodes.items().iter().find(|one| name(one) == node)?;
         if is_without_vrouter(world, object).is_some() {
             return None;
         }
         let mtus = of_node(world, object, &answer.as_ref().ok()?.findings).ok()?;
-        Some((mtus, order_on(&groups, object)))
+        let narrowest = paths::of_node(world, object).and_then(|paths| paths.least());
+        let order = order_on(groups, object);
+        Some(Found { mtus, order, narrowest: narrowest.map(i64::from) })
     });
-    let found: Vec<(Mtus, Option<Vec<Encapsulation>>)> = found.collect();
-    let mut all: Vec<i64> = found.iter().map(|(mtus, _)| smallest(mtus)).collect();
+    found.collect()
+}
+
+/// What the fabric has on each node, against what pods have, and against that of most nodes; and what passes between them.
+fn on_nodes(world: &World, of_pods: Option<i64>) -> Verdict {
+    let groups = groups(world);
+    let found = found(world, &groups);
+    let mut all: Vec<i64> = found.iter().map(|one| smallest(&one.mtus)).collect();
     all.sort_unstable();
     let most = all.get(all.len() / 2).copied().unwrap_or_default();
-    let room = found.iter().map(|(mtus, order)| smallest(mtus) - most_around(order.as_deref()));
-    let room = room.min().unwrap_or_default();
+    let room = found.iter().map(Found::room).min().unwrap_or_default();
     let good = match of_pods {
         Some(mtu) => format!("the interface of the fabric carries {mtu} of pods"),
         None if all.is_empty() => "interfaces of the fabric have one MTU".to_owned(),
@@ -158,22 +197,51 @@ fn on_nodes(world: &World, of_pods: Option<i64>) -> Verdict {
         if let Some(said) = is_without_vrouter(world, node) {
             return said;
         }
-        match of_node(world, node, findings) {
-            Ok(mtus) => on_node(&mtus, (of_pods, order_on(&groups, node).as_deref()), most),
-            Err(said) => said,
-        }
+        let order = order_on(&groups, node);
+        let own = match of_node(world, node, findings) {
+            Ok(mtus) => on_node(&mtus, (of_pods, order.as_deref()), most),
+            Err(said) => return said,
+        };
+        let shown = own.1.clone();
+        let mut all = vec![own];
+        all.extend(to_others(paths::of_node(world, node), (of_pods, order.as_deref())));
+        worst(all, shown)
     });
-    let is_too_large = |(mtus, order): &(Mtus, Option<Vec<Encapsulation>>)| {
-        of_pods.is_some_and(|mtu| mtu + most_around(order.as_deref()) > smallest(mtus))
+    let is_too_large = |one: &Found| match of_pods {
+        Some(mtu) => mtu > one.room(),
+        None => one.narrowest.is_some(),
     };
-    if found.iter().any(is_too_large) {
+    if found.iter().any(is_too_large) && !groups.is_empty() {
         return verdict.fix(set(&groups, room));
     }
-    let mut interfaces = found.iter().flat_map(|(mtus, _)| mtus);
+    let mut interfaces = found.iter().flat_map(|one| &one.mtus);
     match interfaces.find(|(_, mtu)| *mtu != most) {
         Some((name, _)) => verdict.fix(format!("ip link set dev {name} mtu {most}")),
         None => verdict,
     }
+}
+
+/// What is to be said of the paths to others.
+fn to_others(
+    paths: Option<Paths>,
+    (of_pods, order): (Option<i64>, Option<&[Encapsulation]>),
+) -> Vec<Said> {
+    let Some(Paths { narrow, mut unknown }) = paths else { return Vec::new() };
+    for ((passes, wanted), peers) in narrow {
+        let to = few(&peers);
+        let shown = format!("to {to} packets of at most {passes} bytes pass, of {wanted}");
+        let said = match of_pods {
+            Some(of_pods) => too_large(&shown, passes.into(), of_pods, order),
+            None => {
+                let text = format!(
+                    "{shown} that the interfaces have: cniMTU has to leave room for that, and is {DEFAULT_MTU} where it is not set"
+                );
+                Some((Outcome::Warn, text))
+            }
+        };
+        unknown.extend(said);
+    }
+    unknown
 }
 
 fn on_node(

@@ -91,7 +91,11 @@ fn of_node(world: &World, tried: &Tried, node: &Value) -> Said {
     worst(all, "it reaches the others")
 }
 
-fn answer_of<'a>(tried: &'a Tried, node: &str) -> Result<(&'a Answer, &'a MatrixFindings), String> {
+/// What the node answered of trying others; else why it did not.
+pub(super) fn answer_of<'a>(
+    tried: &'a Tried,
+    node: &str,
+) -> Result<(&'a Answer, &'a MatrixFindings), String> {
     let answer = match tried.answers.get(node) {
         Some(Ok(answer)) => answer,
         Some(Err(why)) => return Err(why.clone()),

@@ -235,7 +235,9 @@ impl CheckCommand {
             world.upgrade = Some(runtime.block_on(read));
         }
         if self.probe.probe {
-            let asked = self.probe.ask(client, &world, chosen.asks("P203"), ui);
+            // Of D304 alone the paths between nodes are a part.
+            let asks_matrix = chosen.asks("P203") || (!self.only.is_empty() && chosen.asks("D304"));
+            let asked = self.probe.ask(client, &world, asks_matrix, ui);
             let probed = runtime.block_on(Box::pin(asked))?;
             (world.probed, world.matrix) = (Some(probed.answers), probed.matrix);
         }

@@ -4,7 +4,7 @@
 //! that restarts. Deliberately not here: how it is tried (`operator`), and what comes of it
 //! (`crate::checks::probed_matrix`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use opensdn_node_probe::{
 use serde_json::Value;
 
 use super::{Answers, Nodes};
+use crate::checks::mtu;
 use crate::checks::ports::{self, Port};
 use crate::checks::vrouter_settings::encapsulations;
 use crate::checks::world::World;
@@ -105,13 +106,15 @@ impl Plan {
         token: &str,
     ) -> Self {
         let ports = ports::of_nodes(world);
+        let objects: HashMap<&str, &Value> =
+            world.nodes.items().iter().map(|node| (name(node), node)).collect();
         let mut plan = Self::default();
         let mut places = Vec::new();
         for (node, answer) in answers {
             // Of one that did not answer the reason is known.
             let (Ok(answer), Some(ports)) = (answer, ports.get(node.as_str())) else { continue };
             let findings = &answer.findings;
-            let object = world.nodes.items().iter().find(|one| name(one) == node);
+            let object = objects.get(node.as_str()).copied();
             match findings.addresses.first() {
                 Some(address) => {
                     places.push(place(
@@ -201,6 +204,7 @@ impl Plan {
 fn is_same(one: &PeerGroup, other: &PeerGroup) -> bool {
     let of = |group: &PeerGroup| (group.has_vrouter, group.is_member);
     of(one) == of(other)
+        && one.packet == other.packet
         && (&one.for_vrouters, &one.for_members) == (&other.for_vrouters, &other.for_members)
 }
 
@@ -215,6 +219,9 @@ fn place(
         is_member: ports.iter().any(|port| port.kind != VROUTER),
         ..PeerGroup::default()
     };
+    if group.has_vrouter {
+        group.packet = mtu::packet(world, node, findings).unwrap_or_default();
+    }
     let node_name = name(node);
     let mut peer =
         Peer { node: node_name.to_owned(), ports: BTreeMap::new(), held: BTreeMap::new() };

@@ -1,4 +1,5 @@
-//! Answers peers: over TCP each that connects, over UDP each that knows the token, with a line that names this probe.
+//! Answers peers: over TCP each that connects, over UDP each that knows the token, with a line that names this probe, and
+//! the length of what came where that is asked.
 //! What came by UDP is never answered with much more than came, and nothing that comes by TCP is read. A port that
 //! another has is left to it.
 
@@ -8,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use opensdn_node_probe::{SilentPort, Transport, WantedPort};
+use opensdn_node_probe::{LARGEST_PACKET, SilentPort, Transport, WantedPort};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 use tokio::sync::Semaphore;
@@ -24,6 +25,14 @@ const BACKLOG: u32 = 512;
 const LIMIT: Duration = Duration::from_secs(2);
 /// So long nothing is accepted after an error such as too many open files.
 const AFTER_ERROR: Duration = Duration::from_millis(200);
+
+/// The largest datagram whose length is answered.
+const LONGEST: usize = LARGEST_PACKET as usize;
+
+/// What a datagram of this length is answered that has the token, and zeros after it.
+pub(super) fn answer_of_size(token: &str, address: IpAddr, length: usize) -> String {
+    format!("{token} {address} {length}\n")
+}
 
 /// The line by which the probe at this address is known.
 pub(super) fn answer(token: &str, address: IpAddr) -> String {
@@ -50,7 +59,7 @@ pub(super) async fn start(
                 drop(tokio::spawn(timeout_at(until, serving)));
             }),
             Transport::Udp => UdpSocket::bind(at).await.map(|socket| {
-                let serving = serve_udp(socket, token.clone(), answer.clone());
+                let serving = serve_udp(socket, token.clone(), address);
                 drop(tokio::spawn(timeout_at(until, serving)));
             }),
         };
@@ -95,17 +104,29 @@ async fn greet(mut stream: TcpStream, answer: &str) {
     let _ = timeout(LIMIT, written).await;
 }
 
-async fn serve_udp(socket: UdpSocket, token: Arc<str>, answer: Arc<str>) {
-    let mut bytes = [0; 128];
+async fn serve_udp(socket: UdpSocket, token: Arc<str>, address: IpAddr) {
+    let mut bytes = vec![0; LONGEST];
     loop {
         match socket.recv_from(&mut bytes).await {
-            Ok((length, from)) if bytes.get(..length) == Some(token.as_bytes()) => {
-                // The peer asks again where it got nothing.
-                let _ = socket.send_to(answer.as_bytes(), from).await;
+            Ok((length, from)) => {
+                let datagram = bytes.get(..length).unwrap_or_default();
+                if let Some(answer) = answer_to(datagram, &token, address) {
+                    // The peer asks again where it got nothing.
+                    let _ = socket.send_to(answer.as_bytes(), from).await;
+                }
             }
-            // Not of a peer.
-            Ok(_) => {}
             Err(_) => sleep(AFTER_ERROR).await,
         }
+    }
+}
+
+/// Nothing is answered that is not of a peer.
+fn answer_to(datagram: &[u8], token: &str, address: IpAddr) -> Option<String> {
+    match datagram.strip_prefix(token.as_bytes())? {
+        [] => Some(answer(token, address)),
+        rest if rest.iter().all(|byte| *byte == 0) => {
+            Some(answer_of_size(token, address, datagram.len()))
+        }
+        _ => None,
     }
 }

@@ -3,7 +3,7 @@
 use std::net::{TcpListener, UdpSocket};
 
 use futures::future::join_all;
-use opensdn_node_probe::{Extent, PeerGroup, Ports};
+use opensdn_node_probe::{Extent, PacketFindings, PeerGroup, Ports, Seen, Stopped};
 
 use super::*;
 
@@ -45,6 +45,15 @@ fn matrix(seconds: u16, nodes: &[IpAddr], ports: Ports) -> Matrix {
         ..PeerGroup::default()
     };
     Matrix { token: TOKEN.to_owned(), seconds, extent: Extent::Full, groups: vec![group] }
+}
+
+/// Nodes of vrouters that are to send each other packets of that size.
+fn with_packets(seconds: u16, nodes: &[IpAddr], packet: u16, udp: u16) -> Matrix {
+    let mut wanted = matrix(seconds, nodes, Ports::default());
+    let group = wanted.groups.first_mut().unwrap();
+    (group.has_vrouter, group.packet) = (true, packet);
+    group.for_vrouters.udp = vec![udp];
+    wanted
 }
 
 fn missed(found: &MatrixFindings) -> Vec<(IpAddr, WantedPort, Miss)> {
@@ -160,4 +169,49 @@ async fn an_answer_names_a_bounded_number_of_ports_and_no_time_is_no_pass() {
 async fn a_node_that_is_not_meant_tries_nothing() {
     let refused = look(&matrix(1, &[node(2)], Ports::default()), &[node(99)]).await.unwrap_err();
     assert!(refused.contains("127.66.0.99"), "{refused}");
+}
+
+#[tokio::test]
+async fn packets_that_loopback_carries_pass_whole_also_where_a_peer_starts_later() {
+    let nodes = [node(102), node(103)];
+    let wanted = with_packets(20, &nodes, 9000, free(&nodes));
+    let probes = nodes.iter().enumerate().map(async |(number, node)| {
+        sleep(Duration::from_millis(700) * u32::try_from(number).unwrap()).await;
+        look(&wanted, &[*node]).await.unwrap().packets.unwrap()
+    });
+    for found in join_all(probes).await {
+        assert_eq!(found, PacketFindings { passed: 1, ..PacketFindings::default() });
+    }
+}
+
+#[tokio::test]
+async fn the_largest_packet_is_found_that_a_path_lets_through() {
+    let nodes = [node(112), node(113)];
+    let udp = free(&nodes);
+    let peer = tokio::net::UdpSocket::bind((node(113), udp)).await.unwrap();
+    // A path that drops what is larger, and says nothing.
+    drop(tokio::spawn(async move {
+        let mut bytes = vec![0; 10_000];
+        while let Ok((length, from)) = peer.recv_from(&mut bytes).await {
+            if length + 28 <= 1437 {
+                let answer = answering::answer_of_size(TOKEN, node(113), length);
+                peer.send_to(answer.as_bytes(), from).await.unwrap();
+            }
+        }
+    }));
+    let found = look(&with_packets(4, &nodes, 9000, udp), &[node(112)]).await.unwrap();
+    let found = found.packets.unwrap();
+    let expected = Stopped { peer: node(113), wanted: 9000, passes: Seen::Is(1437) };
+    assert_eq!((found.passed, found.stopped), (0, vec![expected]));
+}
+
+#[tokio::test]
+async fn of_a_peer_that_answers_no_small_packet_no_size_is_claimed() {
+    let nodes = [node(122), node(123)];
+    let wanted = with_packets(1, &nodes, 1500, free(&nodes));
+    let found = look(&wanted, &[node(122)]).await.unwrap().packets.unwrap();
+    let [Stopped { passes: Seen::Unknown(why), .. }] = &*found.stopped else {
+        panic!("{found:#?}")
+    };
+    assert!(why.contains("not even 576 bytes were answered"), "{why}");
 }

@@ -244,7 +244,9 @@ pub(super) const CHECKS: [Check; 42] = [
         "the MTUs fit together",
         "A packet of a pod grows by the encapsulation: VXLAN 50 bytes, MPLS over UDP 46, MPLS over GRE 42, with the frame of \
          Ethernet that is in it. What does not fit is dropped where fragments are not allowed. Counted are those that \
-         encapsulationPriorities names; where none is named, the check says for which it is too much.",
+         encapsulationPriorities names; where none is named, the check says for which it is too much. With --probe nodes of \
+         vrouters also send each other packets of that size by UDP, which may not be split on the way (DF): the path between \
+         two nodes may carry less than their interfaces.",
         "kubectl get vrouters -A -o custom-columns=NAME:.metadata.name,MTU:.spec.serviceConfiguration.cniMTU",
         Some(mtu::mtu),
     ),

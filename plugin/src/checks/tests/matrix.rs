@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 use opensdn_node_probe::{
-    Extent, Matrix, MatrixFindings, Miss, Missed, Seen, SilentPort, Transport, WantedPort,
+    Extent, Matrix, MatrixFindings, Miss, Missed, PacketFindings, Seen, SilentPort, Stopped,
+    Transport, WantedPort,
 };
 use serde_json::json;
 
@@ -16,6 +17,7 @@ use crate::probe::matrix::{Plan, Tried};
 use crate::snapshot::Read;
 
 const P203: &str = "P203";
+const D304: &str = "D304";
 const SECOND: i64 = 1_000_000;
 
 /// Each node has reached the others.
@@ -33,6 +35,7 @@ pub(super) fn tried(world: &World) -> Tried {
             missed: vec![],
             left_out: 0,
             untried: 0,
+            packets: Some(PacketFindings { passed: 2, ..PacketFindings::default() }),
         }));
         (peer.node.clone(), Ok(Answer { findings, ahead: Seen::Is(0) }))
     });
@@ -251,4 +254,93 @@ fn a_node_for_which_there_is_no_room_says_so_and_one_without_components_has_noth
     // Places and peers are of one document.
     world.matrix.as_mut().unwrap().plan.matrix = Matrix::default();
     says(&world, P203, Outcome::Uncertain, "it has no place");
+}
+
+/// To the second node, packets of 1500 bytes pass from the first only up to this size.
+fn narrow(mut world: World, passes: Seen<u16>) -> World {
+    let stopped = Stopped { peer: IpAddr::from([192, 168, 0, 2]), wanted: 1500, passes };
+    found(&mut world, "m1").packets =
+        Some(PacketFindings { passed: 1, stopped: vec![stopped], left_out: 0 });
+    world
+}
+
+fn with_mtu(mtu: u16, encapsulations: serde_json::Value) -> World {
+    let mut world = probed(|_| {});
+    world.pods = Read::Known(vec![]);
+    let service = &mut known(&mut world.managers)[0]["spec"]["services"]["vrouters"][0];
+    service["spec"]["serviceConfiguration"] =
+        json!({"cniMTU": mtu, "encapsulationPriorities": encapsulations});
+    world.matrix = Some(tried(&world));
+    world
+}
+
+#[test]
+fn packets_are_tried_as_large_as_vrouters_send_them() {
+    let packets = |world: &World| -> Vec<u16> {
+        world.matrix.as_ref().unwrap().plan.matrix.groups.iter().map(|one| one.packet).collect()
+    };
+    assert_eq!(packets(&empty()), [1500], "without a cniMTU all that the interfaces carry");
+    assert_eq!(packets(&with_mtu(1400, json!(["MPLSoUDP"]))), [1446]);
+    assert_eq!(packets(&with_mtu(1400, json!(["MPLSoUDP", "VXLAN"]))), [1450]);
+    // What the interface does not carry fails by itself.
+    assert_eq!(packets(&with_mtu(1500, json!(["VXLAN"]))), [1500]);
+    let mut elsewhere = empty();
+    super::probed::answer(&mut elsewhere, "m2").findings.routes = Seen::Is(vec![]);
+    elsewhere.matrix = Some(tried(&elsewhere));
+    assert_eq!(packets(&elsewhere), [1500, 0]);
+    says(&elsewhere, D304, Outcome::Uncertain, "m2: no route leads to 192.168.0.1, a control node");
+}
+
+#[test]
+fn a_path_that_carries_less_than_the_interfaces_is_said_with_the_nodes_and_what_to_set() {
+    says(&empty(), D304, Outcome::Ok, "cniMTU 1450 fits");
+    let short = narrow(empty(), Seen::Is(1450));
+    says(
+        &short,
+        D304,
+        Outcome::Warn,
+        "m1: to m2 packets of at most 1450 bytes pass, of 1500 that the interfaces have: cniMTU has to leave room for that",
+    );
+    let fix = verdict(&short, D304).fix.unwrap();
+    assert!(fix.contains("cniMTU") && fix.contains("1400"), "{fix}");
+
+    let good = with_mtu(1450, json!(["VXLAN"]));
+    says(&good, D304, Outcome::Ok, "3/3 nodes");
+    let short = narrow(good, Seen::Is(1450));
+    says(
+        &short,
+        D304,
+        Outcome::Fail,
+        "m1: to m2 packets of at most 1450 bytes pass, of 1500, and pods have 1450: with VXLAN (50 around it) it does not fit",
+    );
+    let fix = verdict(&short, D304).fix.unwrap();
+    assert!(fix.contains("/cniMTU") && fix.contains("\"value\":1400"), "{fix}");
+    let second = narrow(with_mtu(1450, json!(["MPLSoGRE", "VXLAN"])), Seen::Is(1494));
+    says(
+        &second,
+        D304,
+        Outcome::Uncertain,
+        "that is only for peers that know none of those before",
+    );
+}
+
+#[test]
+fn of_paths_that_were_not_tried_nothing_is_claimed() {
+    let silent = narrow(empty(), Seen::Unknown("not even 576 bytes were answered".to_owned()));
+    says(
+        &silent,
+        D304,
+        Outcome::Uncertain,
+        "m1: whether packets pass whole to m2 is not known: not even 576 bytes were answered",
+    );
+    let mut older = empty();
+    found(&mut older, "m2").packets = None;
+    says(&older, D304, Outcome::Uncertain, "m2: whether packets pass whole to other nodes");
+    says(&older, D304, Outcome::Uncertain, "--probe-image");
+    let mut away = empty();
+    let why = || Err("no answer in 120 s".to_owned());
+    away.matrix.as_mut().unwrap().answers.insert("m2".to_owned(), why());
+    says(&away, D304, Outcome::Uncertain, "was not tried: no answer in 120 s");
+    away.matrix = None;
+    says(&away, D304, Outcome::Ok, "3/3 nodes");
 }
