@@ -1,6 +1,7 @@
 //! Asks nodes, and pods on them, what only they know: a namespace of its own, a DaemonSet of the operator's image in it
 //! for each question, whose pods look and answer in their logs, and nothing afterwards. What `check` looks for is in
-//! `wanted`, what nodes try of each other in `matrix`, by which image in `image`, the objects in `objects`, what a pod that does not answer is waiting for in
+//! `wanted`, what nodes try of each other in `matrix`, which images
+//! they pull in `pull`, by which image in `image`, the objects in `objects`, what a pod that does not answer is waiting for in
 //! `waiting`, reading logs in `answer`, what earlier runs have left in `cleanup`, and the order of it all in `run`. Deliberately not here: what an answer means
 //! (`crate::checks`, `crate::nested::verify`), and how a node is looked at (`operator`).
 
@@ -18,6 +19,7 @@ pub(crate) mod image;
 pub(crate) mod matrix;
 mod objects;
 pub(crate) mod peers;
+pub(crate) mod pull;
 mod requests;
 pub(crate) mod run;
 #[cfg(test)]

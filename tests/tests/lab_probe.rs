@@ -9,10 +9,10 @@ use std::path::Path;
 use opensdn_deploy::names::operator::NAME;
 use opensdn_testing::development_image::DevelopmentImage;
 use opensdn_testing::kubectl::kubectl;
-use opensdn_testing::sandbox::lab::Lab;
+use opensdn_testing::sandbox::lab::{Lab, TOOLS_IMAGE};
 use opensdn_testing::sandbox::{Sandbox, User};
 use opensdn_testing::{Failed, Outcome};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::operator::LABEL;
 use crate::plugin_check::{check, namespaces};
@@ -66,6 +66,37 @@ async fn nodes_reach_each_other(sandbox: &Sandbox, lab: &Lab, admin: &Path) -> O
     let rejected = format!("to {last}, port 5673/TCP of Rabbitmq: refused, although");
     assert!(result == "fail" && said.contains(&dropped) && said.contains(&rejected), "{said}");
     assert_eq!(of_node(reached, last).0, "ok", "it reaches the others: {reached:#}");
+    assert_eq!(namespaces(sandbox).await?, Vec::<String>::new());
+    Ok(())
+}
+
+/// An image that is on the nodes, and one whose registry there is not: what the kubelets say, and nothing is left.
+async fn nodes_pull_images(sandbox: &Sandbox, admin: &Path) -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("manager.yaml");
+    let container = |name: &str, image: &str| json!({"name": name, "image": image});
+    let containers = [
+        container("agent", TOOLS_IMAGE),
+        container("nodemanager", "registry.invalid/opensdn/agent:1"),
+    ];
+    let vrouter = json!({"metadata": {"name": "v"}, "spec": {"serviceConfiguration": {"containers": containers}}});
+    let manager = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
+        "metadata": {"name": "m", "namespace": "default"}, "spec": {"services": {"vrouters": [vrouter]}}});
+    std::fs::write(&file, manager.to_string())?;
+    let file = file.display().to_string();
+    let pull = ["check", "--probe", "--pull=all", "--only", "I801", "-f", &file];
+    let (report, code) = document(admin, &pull)?;
+    let images = check(&report, "I801");
+    assert_eq!((&images["result"], code), (&Value::from("fail"), 1), "{images:#}");
+    let results = images["nodes"].as_array().ok_or("no nodes")?;
+    assert_eq!(results.len(), 3, "{images:#}");
+    for one in results {
+        let said = one["message"].as_str().unwrap_or_default();
+        assert!(said.starts_with("registry.invalid/opensdn/agent:1: "), "{said}");
+        assert!(said.contains("ErrImagePull") && !said.contains(TOOLS_IMAGE), "{said}");
+    }
+    let left = kubectl(sandbox, &["get", "pods", "-n", "default", "-o", "name"]).await?;
+    assert_eq!(left.success(), "");
     assert_eq!(namespaces(sandbox).await?, Vec::<String>::new());
     Ok(())
 }
@@ -127,6 +158,7 @@ async fn each_node_says_what_it_has_and_nothing_is_left_on_them() -> Outcome {
     assert_eq!(namespaces(&sandbox).await?, Vec::<String>::new());
 
     nodes_reach_each_other(&sandbox, lab, &admin).await?;
+    nodes_pull_images(&sandbox, &admin).await?;
 
     // An image that no node can pull: each node says so, and nothing stays.
     let none = [

@@ -198,6 +198,46 @@ async fn a_probe_leaves_nothing_behind_and_what_a_killed_one_left_the_next_remov
     Ok(())
 }
 
+/// One more node, and a Manager whose vrouters are to run there.
+async fn node_of_vrouters(sandbox: &Sandbox, folder: &Path) -> Result<String, Failed> {
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "silent",
+        "labels": {"kubernetes.io/os": "linux"}}});
+    let vrouter = json!({"metadata": {"name": "v"}, "spec": {"serviceConfiguration": {"containers": [
+        {"name": "agent", "image": "registry.example.com/agent:1"}]}}});
+    let manager = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
+        "metadata": {"name": "m", "namespace": "default"}, "spec": {"services": {"vrouters": [vrouter]}}});
+    let (node_file, file) = (folder.join("node.json"), folder.join("manager.json"));
+    std::fs::write(&node_file, node.to_string())?;
+    std::fs::write(&file, manager.to_string())?;
+    kubectl(sandbox, &["create", "-f", &node_file.display().to_string()]).await?.success();
+    Ok(file.display().to_string())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pods_that_pull_images_are_made_with_pull_alone_and_are_gone_afterwards() -> Outcome {
+    let sandbox = Sandbox::builder().simulated_nodes(1).start().await?;
+    let admin = sandbox.kubeconfig_for(&User::new("checker").in_group("system:masters"))?;
+    let folder = tempfile::tempdir()?;
+    let file = node_of_vrouters(&sandbox, folder.path()).await?;
+    let pods = async || -> Result<usize, Failed> {
+        let all = read(&sandbox, &["pods", "-n", "default", "-l", "opensdn.io/pull-run"]).await?;
+        Ok(all["items"].as_array().map_or(0, Vec::len))
+    };
+    let arguments = ["check", "--probe", "--only", "I801", "-f", &file, "--node", "silent"];
+    let brief = [&arguments[..], &["--probe-timeout", "2s"]].concat();
+    document(&admin, &brief)?;
+    assert_eq!(pods().await?, 0);
+
+    // A simulated pod runs at once, as one does whose image is there.
+    let pull = [&brief[..], &["--pull"]].concat();
+    let (report, code) = document(&admin, &pull)?;
+    let images = check(&report, "I801");
+    assert_eq!((&images["result"], code), (&json!("ok"), 0), "{images:#}");
+    assert_eq!(images["nodes"][0]["message"], "1 image pulled", "{images:#}");
+    assert_eq!((pods().await?, namespaces(&sandbox).await?), (0, vec![]));
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_may_not_make_a_probe_learns_it_and_nothing_is_made() -> Outcome {
     let sandbox = Sandbox::builder().simulated_nodes(1).start().await?;

@@ -13,6 +13,7 @@ use super::registry::AtRegistry;
 use super::upgrade::Upgrade;
 use crate::probe::Answers;
 use crate::probe::matrix::Tried;
+use crate::probe::pull::AllPulled;
 use crate::snapshot::places::Places;
 use crate::snapshot::tf_operator::TfOperator;
 use crate::snapshot::{Read, list, namespace, text, waits_for_network};
@@ -100,6 +101,8 @@ pub(crate) struct World {
     pub(crate) matrix: Option<Tried>,
     /// What registries say of images, by their names; nothing where they were not asked.
     pub(crate) images: Option<BTreeMap<String, AtRegistry>>,
+    /// What came of it where nodes pulled images; nothing where they did not.
+    pub(crate) pulled: Option<AllPulled>,
     /// Whether the user may grant rights that it does not have.
     pub(crate) may_grant: Read<bool>,
     /// Whether a privileged pod would be created in a namespace of components; nothing where that was not tried.

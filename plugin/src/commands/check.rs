@@ -45,6 +45,9 @@ Examples:
   # And what only nodes know: ports, interfaces, modules, clocks, disks
   kubectl opensdn check --probe
 
+  # Can nodes pull the images? One node of each kind downloads what it has not yet
+  kubectl opensdn check --probe --pull --probe-timeout 10m
+
   # Can the nodes of a nested cluster run kube-manager and the CNI plugin?
   kubectl opensdn check --nested --probe
 
@@ -66,7 +69,9 @@ this machine. --upgrade is about all Managers, or with -n about those of a names
 upgrade of them can begin, and what speaks against it. With --probe a namespace
 opensdn-probe-... with a pod on each node is made for a moment, and removed whatever happens.
 The nodes that answer then try to reach each other on the ports that they need (P203; --skip
-P203 leaves it out).
+P203 leaves it out), and how large packets pass between them whole (D304). With --pull nodes
+also pull the images that Managers name (I801), in pods that run nothing of them and are removed;
+an image that a node has not yet is downloaded, and stays there.
 
 Exit codes: 0 no check fails, 1 one does (as --fail-on says), 3 the cluster cannot be asked,
 130 or 143 interrupted: what --probe made is removed.";
@@ -240,6 +245,10 @@ impl CheckCommand {
             let asked = self.probe.ask(client, &world, asks_matrix, ui);
             let probed = runtime.block_on(Box::pin(asked))?;
             (world.probed, world.matrix) = (Some(probed.answers), probed.matrix);
+            if chosen.asks("I801") {
+                let pull = self.probe.pull(client, &world, ui);
+                world.pulled = runtime.block_on(Box::pin(pull))?;
+            }
         }
         Ok(world)
     }

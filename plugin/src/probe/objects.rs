@@ -165,7 +165,7 @@ pub(super) fn is_of(pod: &Value, daemon_set: &str) -> bool {
 }
 
 /// What any pod may have: it only connects, and listens above 1024.
-fn unprivileged() -> Value {
+pub(super) fn unprivileged() -> Value {
     json!({
         "runAsUser": 65_532,
         "runAsGroup": 65_532,

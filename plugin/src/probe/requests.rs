@@ -48,8 +48,40 @@ impl Requests {
         self.send(Method::POST, path, object).await.map_err(|error| words(&doing, &error))
     }
 
-    pub(super) async fn create_namespace(&self, object: &Value) -> Result<(), String> {
-        self.create("/api/v1/namespaces", object).await.map(drop)
+    /// Its UID.
+    pub(super) async fn create_namespace(&self, object: &Value) -> Result<String, String> {
+        let made = self.create("/api/v1/namespaces", object).await?;
+        Ok(text(&made, "/metadata/uid").to_owned())
+    }
+
+    pub(super) async fn create_pod(&self, namespace: &str, object: &Value) -> Result<(), String> {
+        self.create(&format!("/api/v1/namespaces/{namespace}/pods"), object).await.map(drop)
+    }
+
+    /// Deletes it, if it is there.
+    pub(super) async fn delete_pod(&self, namespace: &str, name: &str) -> Result<(), String> {
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
+        let options = json!({"kind": "DeleteOptions", "apiVersion": "v1"});
+        match self.send(Method::DELETE, &path, &options).await {
+            Ok(_) => Ok(()),
+            Err(Error::Api(status)) if status.code == 404 => Ok(()),
+            Err(error) => Err(words(&format!("delete Pod {name}"), &error)),
+        }
+    }
+
+    /// Those with a label.
+    pub(super) async fn selected_pods(
+        &self,
+        namespace: &str,
+        selector: &str,
+    ) -> Result<Vec<Value>, String> {
+        let selector = selector.replace('/', "%2F").replace('=', "%3D");
+        let path = format!("/api/v1/namespaces/{namespace}/pods?labelSelector={selector}");
+        match self.asker.list(&path).await {
+            Read::Known(pods) => Ok(pods),
+            Read::Absent => Ok(Vec::new()),
+            Read::Unknown(why) => Err(why),
+        }
     }
 
     /// The Service as it is stored, with its address.

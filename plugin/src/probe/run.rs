@@ -65,6 +65,7 @@ pub(crate) struct Asking<'a> {
     run: &'a Run,
     requests: &'a Requests,
     namespace: &'a str,
+    uid: &'a str,
 }
 
 impl Run {
@@ -106,14 +107,16 @@ impl Run {
         let object = namespace(&name, self.now.as_second());
         // Not to be interrupted: what was not answered may have been made.
         let made = requests.create_namespace(&object).await;
-        let asking = Asking { run: self, requests: &requests, namespace: &name };
         let done = match made {
             Err(why) => Ok(Err(why)),
-            Ok(()) => tokio::select! {
-                biased;
-                exit = signals.next() => Err(exit),
-                done = work(&asking, ui) => Ok(Ok(done)),
-            },
+            Ok(uid) => {
+                let asking = Asking { run: self, requests: &requests, namespace: &name, uid: &uid };
+                tokio::select! {
+                    biased;
+                    exit = signals.next() => Err(exit),
+                    done = work(&asking, ui) => Ok(Ok(done)),
+                }
+            }
         };
         ui.progress("removing what the probe needed");
         let left = tokio::select! {
@@ -156,6 +159,15 @@ impl Asking<'_> {
     /// The namespace, for who looks into it while the pods are there.
     pub(crate) fn namespace(&self) -> &str {
         self.namespace
+    }
+
+    /// Its UID, by which what belongs to it goes away with it.
+    pub(super) fn uid(&self) -> &str {
+        self.uid
+    }
+
+    pub(super) fn requests(&self) -> &Requests {
+        self.requests
     }
 
     /// Makes a Service in front of the pods of a question, and waits until it leads to so many of them; its address.

@@ -376,11 +376,13 @@ pub(super) const CHECKS: [Check; 42] = [
     ),
     check(
         "I801",
-        (Images, Api, Fatal),
+        (Images, ApiAndProbe, Fatal),
         "the Secrets for registries are there, and fit the images",
-        "A Secret for a registry that is missing, of another type, or for another registry ends in ImagePullBackOff.",
+        "A Secret for a registry that is missing, of another type, or for another registry ends in ImagePullBackOff. With --probe \
+         --pull nodes pull the images themselves: one of those that are alike, or with --pull=all each, up to 32. Nothing of an \
+         image is run, and what was pulled stays on its node.",
         "kubectl get secrets -n tf",
-        Some(images::pull_secrets),
+        Some(images::images),
     ),
     check(
         "I802",

@@ -1,6 +1,7 @@
 //! Worlds of the checks of nodes: roles, health, sizes, addresses, clocks, and images.
 
 use super::*;
+use crate::probe::pull::{AllPulled, Pull, Pulled};
 
 #[test]
 fn roles_of_nodes() {
@@ -304,4 +305,53 @@ fn clocks_and_images() {
     );
     says(&secret(forbidden()), "I801", Outcome::Uncertain, "may not be read");
     says(&but(|world| world.registries.clear()), "I801", Outcome::Skipped, "--only I802");
+}
+
+/// The nodes have pulled, the second with this result of one of its images.
+fn pulled(pull: Pull) -> World {
+    but(|world| {
+        let done = |alike: usize| Pulled {
+            alike,
+            images: [("registry.example.com/a:1".to_owned(), Pull::Done)].into(),
+        };
+        let mut second = done(0);
+        second.images.insert("registry.example.com/b:1".to_owned(), pull);
+        world.pulled = Some([("m1".to_owned(), done(1)), ("m2".to_owned(), second)].into());
+    })
+}
+
+#[test]
+fn what_nodes_have_pulled_counts_more_than_the_secrets() {
+    says(
+        &pulled(Pull::Done),
+        "I801",
+        Outcome::Ok,
+        "2/2 nodes: they have pulled their images, for 1 more",
+    );
+    let why = "ImagePullBackOff: 401 Unauthorized";
+    says(
+        &pulled(Pull::Failed(why.to_owned())),
+        "I801",
+        Outcome::Fail,
+        "1/2 nodes: they have pulled their images, for 1 more that are alike (--pull=all: each); m2: \
+         registry.example.com/b:1: ImagePullBackOff: 401 Unauthorized",
+    );
+    let late = Pull::Unknown("not known after 120 s: it is being pulled".to_owned());
+    says(
+        &pulled(late.clone()),
+        "I801",
+        Outcome::Uncertain,
+        "m2: registry.example.com/b:1: not known",
+    );
+
+    // A registry that wants no password is known by what came of it, and a Secret that is missing stays so.
+    let mut none = pulled(Pull::Done);
+    none.registries.clear();
+    says(&none, "I801", Outcome::Ok, "they have pulled");
+    let mut missing = pulled(late);
+    missing.registries.insert(("tf".to_owned(), "pull".to_owned()), Read::Absent);
+    says(&missing, "I801", Outcome::Fail, "Secret tf/pull is missing; 1/2 nodes");
+    let mut nothing = pulled(Pull::Done);
+    nothing.pulled = Some(AllPulled::new());
+    says(&nothing, "I801", Outcome::Ok, "for all registries");
 }

@@ -17,6 +17,8 @@ use crate::clients::unanswered;
 use crate::exit::{Exit, Failure};
 use crate::probe::image::image;
 use crate::probe::matrix::{MOST_TIMEOUT, Plan, Tried};
+use crate::probe::pull::run::Pulling;
+use crate::probe::pull::{AllPulled, On};
 use crate::probe::run::{AT_ONCE, Asking, Run, up_to};
 use crate::probe::wanted::wanted;
 use crate::probe::{Answers, Asked, Network, Nodes, nodes};
@@ -47,6 +49,36 @@ pub(super) struct ProbeFlags {
     /// Which nodes try to reach which others [default: full up to 20 nodes, sample above].
     #[arg(long, value_enum, value_name = "EXTENT", requires = "probe")]
     matrix: Option<MatrixFlag>,
+    /// Also have nodes pull the images that Managers name: pools is one of those that are alike. What a node has not yet is
+    /// downloaded, within --probe-timeout.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "NODES",
+        requires = "probe",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "pools"
+    )]
+    pull: Option<PullFlag>,
+}
+
+/// Which nodes pull.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PullFlag {
+    /// One of those that are alike and need the same images.
+    Pools,
+    /// Each, up to 32.
+    All,
+}
+
+impl From<PullFlag> for On {
+    fn from(flag: PullFlag) -> Self {
+        match flag {
+            PullFlag::Pools => Self::Pools,
+            PullFlag::All => Self::All,
+        }
+    }
 }
 
 /// Which nodes try which others.
@@ -111,6 +143,23 @@ impl ProbeFlags {
             Probed { answers, matrix }
         });
         Ok(done.await?.unwrap_or_else(|why| Probed { answers: asked.none(&why), matrix: None }))
+    }
+
+    /// What comes of it where nodes pull images; nothing where they are not to.
+    ///
+    /// # Errors
+    /// A node that was named is not there, or the user interrupts it.
+    pub(super) async fn pull(
+        &self,
+        client: &Client,
+        world: &World,
+        ui: &mut Ui,
+    ) -> Result<Option<AllPulled>, Failure> {
+        let Some(pull) = self.pull else { return Ok(None) };
+        let nodes = self.nodes(client, world).await?;
+        let now = world.date.unwrap_or_else(Timestamp::now);
+        let pulling = Pulling { on: pull.into(), timeout: self.probe_timeout, now };
+        pulling.run(client, world, &nodes, ui).await.map(Some)
     }
 
     /// Has those that answered try each other. By then the image is on each of them, so that their pods start together.
