@@ -250,6 +250,47 @@ fn images_are_saved_and_loaded_with_all_platforms_and_what_is_there_is_not_sent_
 }
 
 #[test]
+fn a_list_has_the_digests_that_tags_stand_for_and_says_which_are_not_known() -> Outcome {
+    let site = Site::new()?;
+    let output = site.with_sources(&["list", "--resolve", "-o", "json"])?;
+    let listed: Value = serde_json::from_slice(&output.stdout)?;
+    let digest = |name: &str| {
+        let mut images = listed["images"].as_array().into_iter().flatten();
+        let named = |one: &&Value| one["reference"].as_str().is_some_and(|one| one.contains(name));
+        images.find(named).map(|one| one["digest"].clone())
+    };
+    assert_eq!(digest("opensdn-webhook"), Some(json!(site.webhook)), "{listed:#}");
+    assert_eq!(output.status.code(), Some(0));
+    let asked = site.source.requests();
+    assert!(!asked.is_empty() && asked.iter().all(|one| one.starts_with("HEAD")), "{asked:#?}");
+
+    // What the registry does not have is named, and the others have theirs.
+    let missing = format!("--image={}/opensdn/none:1", site.source.address());
+    let output = site.with_sources(&["list", "--resolve", &missing])?;
+    let (code, said) = failed(&output);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("/opensdn/none:1 is not known"), "{said}");
+    let lines = String::from_utf8(output.stdout)?;
+    assert!(lines.contains(&format!("opensdn-webhook:0.1.0@{}\n", site.webhook)), "{lines}");
+    assert!(lines.contains("/opensdn/none:1\n"), "{lines}");
+
+    // By a value that is a digest no registry is asked.
+    let pinned = format!("webhook.image.digest={}", site.webhook);
+    let output = site.run(&["list", "--set", &pinned, "-o", "json"])?;
+    let listed: Value = serde_json::from_slice(&output.stdout)?;
+    let digests: Vec<&Value> = listed["images"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|one| one.get("digest"))
+        .collect();
+    assert_eq!(digests, [&json!(site.webhook)], "{listed:#}");
+    let refused = failed(&site.run(&["list", "--insecure-registry=localhost:1"])?);
+    assert_eq!(refused.0, Some(2), "{refused:?}");
+    Ok(())
+}
+
+#[test]
 fn a_mirror_has_the_same_digests_and_a_second_run_copies_nothing() -> Outcome {
     let site = Site::new()?;
     let target = Registry::start(&RegistryOptions::default())?;

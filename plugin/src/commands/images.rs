@@ -8,14 +8,16 @@ use serde::Serialize;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::install::object::ObjectKey;
+use crate::oci::reference::Reference;
 use crate::output::{Answer, Output};
+use crate::runtime::Runtime;
 use crate::ui::Ui;
 
 pub(crate) mod sources;
 pub(crate) mod transfer;
 
 use sources::Sources;
-use transfer::{Load, Mirror, Save};
+use transfer::{Load, Mirror, RegistryFlags, Save};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -35,6 +37,9 @@ Examples:
 
   # For a script: one image a line
   kubectl opensdn images list -f prod.yaml
+
+  # With the digests that their tags stand for now, to name them by these
+  kubectl opensdn images list --set registry=registry.local:5000/opensdn --resolve
 
   # With those of the components that a Manager names, of a file or of the cluster
   kubectl opensdn images list --manager manager.yaml
@@ -67,6 +72,11 @@ enum ImagesCommand {
 struct List {
     #[command(flatten)]
     sources: Sources,
+    /// Ask the registries for the digests of images that are named by tags, with the logins of this machine.
+    #[arg(long)]
+    resolve: bool,
+    #[command(flatten)]
+    registry: RegistryFlags,
     #[command(flatten)]
     _output: Output,
 }
@@ -84,6 +94,9 @@ pub(crate) struct ImageList {
 pub(crate) struct Image {
     /// As nodes pull it.
     pub(crate) reference: String,
+    /// Its digest, where it is named by one, or a registry has said which its tag stands for (--resolve).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) digest: Option<String>,
     /// What runs it.
     pub(crate) used_by: Vec<ObjectKey>,
 }
@@ -95,7 +108,7 @@ impl Answer for ImageList {
 impl Images {
     pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
         match &self.command {
-            ImagesCommand::List(list) => list.run(ui),
+            ImagesCommand::List(list) => list.run(global, ui),
             ImagesCommand::Save(save) => save.run(global, ui),
             ImagesCommand::Load(load) => load.run(global, ui),
             ImagesCommand::Mirror(mirror) => mirror.run(global, ui),
@@ -103,12 +116,55 @@ impl Images {
     }
 }
 
+impl Image {
+    /// With its digest, where that is known, as a runtime takes it.
+    fn pinned(&self) -> String {
+        match &self.digest {
+            Some(digest) if !self.reference.contains('@') => format!("{}@{digest}", self.reference),
+            _ => self.reference.clone(),
+        }
+    }
+}
+
 impl List {
-    fn run(&self, ui: &mut Ui) -> Result<Exit, Failure> {
-        let answer = ImageList { images: self.sources.images()? };
+    fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
+        let mut answer = ImageList { images: self.sources.images()? };
+        if self.resolve {
+            self.resolve(&mut answer.images, global, ui)?;
+        } else if self.registry.is_given() {
+            let message = "without --resolve no registry is asked";
+            return Err(Failure::usage(
+                message,
+                "add --resolve, or leave the flags of registries out",
+            ));
+        }
         ui.answer(&answer, |out| {
-            answer.images.iter().try_for_each(|image| writeln!(out, "{}", image.reference))
+            answer.images.iter().try_for_each(|image| writeln!(out, "{}", image.pinned()))
         })?;
         Ok(Exit::Done)
+    }
+
+    /// Gives each image the digest that its registry says; of one that it does not say, why.
+    fn resolve(&self, images: &mut [Image], global: &Global, ui: &mut Ui) -> Result<(), Failure> {
+        let registries = self.registry.registries()?;
+        let runtime = Runtime::start(global)?;
+        for image in images.iter_mut().filter(|image| image.digest.is_none()) {
+            let reference = &image.reference;
+            ui.progress(&format!("asking for the digest of {reference}"));
+            let found = match reference.parse::<Reference>() {
+                // By its name alone an image of another publisher would be found.
+                Ok(_) if !reference.contains('/') => Err("no registry is named for it".to_owned()),
+                Ok(of) => {
+                    let asked = runtime.block_on(Box::pin(registries.digest(&of)));
+                    asked.map_err(|error| error.to_string())
+                }
+                Err(why) => Err(why),
+            };
+            match found {
+                Ok(digest) => image.digest = Some(digest.to_string()),
+                Err(why) => ui.warn(&format!("the digest of {reference} is not known: {why}")),
+            }
+        }
+        Ok(())
     }
 }

@@ -113,6 +113,26 @@ impl Registries {
         self.success(of, response, "HEAD of a manifest").await.map(|_| true)
     }
 
+    /// The digest of what the reference stands for, of all its platforms. Asked by HEAD where the registry says it so.
+    ///
+    /// # Errors
+    /// The image is not there, or the registry does not say.
+    pub(crate) async fn digest(&self, of: &Reference) -> Result<Digest, Error> {
+        let wanted = of.wanted();
+        let uri = self.uri(of, &format!("manifests/{wanted}"))?;
+        let response = self.ask(of, false, Method::HEAD, uri, Bytes::new()).await?;
+        if response.status() == StatusCode::NOT_FOUND {
+            return Err(Error::Absent { image: of.to_string() });
+        }
+        let response = self.success(of, response, "HEAD of a manifest").await?;
+        let said =
+            response.headers().get("docker-content-digest").and_then(|one| one.to_str().ok());
+        match said.and_then(|said| said.parse().ok()) {
+            Some(digest) => Ok(digest),
+            None => Ok(Digest::of(&self.manifest(of, &wanted).await?.bytes)),
+        }
+    }
+
     /// Whether the repository has it: a manifest or a blob.
     ///
     /// # Errors

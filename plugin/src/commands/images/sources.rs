@@ -38,7 +38,10 @@ impl Sources {
     pub(super) fn images(&self) -> Result<Vec<Image>, Failure> {
         let mut found = self.of_installation()?.1;
         self.others(&mut found)?;
-        let image = |(reference, used_by)| Image { reference, used_by };
+        let image = |(reference, used_by): (String, Vec<ObjectKey>)| {
+            let digest = reference.split_once('@').map(|(_, digest)| digest.to_owned());
+            Image { reference, digest, used_by }
+        };
         Ok(found.into_iter().map(image).collect())
     }
 

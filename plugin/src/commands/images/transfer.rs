@@ -70,7 +70,7 @@ something else than it said.";
 
 /// How registries are reached.
 #[derive(Clone, Debug, Args)]
-struct RegistryFlags {
+pub(super) struct RegistryFlags {
     /// Ask this registry (with its port) by HTTP without TLS: anyone on the way can read logins and change what is not
     /// pinned by digest.
     #[arg(long, value_name = "HOST", value_parser = host, help_heading = "Registry flags")]
@@ -230,7 +230,12 @@ impl ImageTransfer {
 }
 
 impl RegistryFlags {
-    fn registries(&self) -> Result<Registries, Failure> {
+    /// Whether any of them is.
+    pub(super) fn is_given(&self) -> bool {
+        !self.insecure_registry.is_empty() || self.registry_ca.is_some()
+    }
+
+    pub(super) fn registries(&self) -> Result<Registries, Failure> {
         let http = Http::new(self.registry_ca.as_deref(), &self.insecure_registry)?;
         Ok(Registries::new(http, Credentials::of_user()?))
     }
