@@ -48,7 +48,11 @@ pub(crate) async fn world(
     let now = Some(Timestamp::now());
     let mut world =
         World { version: answered.body, latency, date: answered.date, now, ..World::default() };
-    world.places = Places::of(asker, names::NAMESPACE).await;
+    world.values = planned.values().cloned();
+    world.places = match &world.values {
+        Some(values) => Places::by(values.namespace.clone(), values.clone()),
+        None => Places::of(asker, names::NAMESPACE).await,
+    };
     Box::pin(lists(asker, &mut world)).await;
     planned.put_managers(&mut world.managers);
     Box::pin(objects(asker, &mut world)).await;
@@ -275,7 +279,7 @@ async fn reviews(asker: &Asker, world: &mut World) {
         }
     };
     let everything = asked(Right::everything()).await;
-    let needed = match rights::needed() {
+    let needed = match rights::needed(world.values.as_ref()) {
         Ok(needed) => needed,
         Err(error) => {
             world.rights = Read::Unknown(error.to_string());

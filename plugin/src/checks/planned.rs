@@ -1,15 +1,19 @@
-//! What is to be installed, from files: Managers and VrouterProfiles that are judged as if they were in the cluster.
+//! What is to be installed, from files: Managers and VrouterProfiles that are judged as if they were in the cluster, and the
+//! values that `install` is to be given.
 //! Deliberately not here: everything that is wrong with them (`validate`).
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use opensdn_crds::{OPENSDN_GROUP, TUNGSTEN_GROUP};
+use opensdn_deploy::Values;
+use opensdn_deploy::names::NAMESPACE;
 use opensdn_manifests::{Document, Schemas, Severity};
 use serde_json::{Value, json};
 
 use crate::exit::{Exit, Failure};
-use crate::policy::objects;
+use crate::install::values::ValuesArgs;
+use crate::policy::objects::{self, Content};
 use crate::snapshot::{Read, name, namespace, text, title};
 
 /// Faults of a schema that are shown.
@@ -22,6 +26,10 @@ pub(crate) struct Planned {
     profiles: Vec<Value>,
     /// Other objects of the same groups, which no check looks at.
     not_judged: Vec<String>,
+    /// Files with values of an installation, and what is in them.
+    values_files: Vec<(PathBuf, Value)>,
+    /// What is to be installed, where that is said.
+    values: Option<Values>,
 }
 
 impl Planned {
@@ -36,16 +44,24 @@ impl Planned {
         }
         let schemas = Schemas::new(opensdn_crds::all());
         for file in files {
-            for document in objects::all_documents(file)? {
+            let documents = match objects::objects_or_mapping(file)? {
+                Content::Objects(documents) => documents,
+                Content::Mapping(values) => {
+                    planned.values_files.push((file.clone(), values));
+                    continue;
+                }
+            };
+            for document in documents {
                 refuse_malformed(&schemas, &document)?;
                 planned.add(document.value, default);
             }
         }
-        if planned.managers.is_empty() && planned.profiles.is_empty() {
+        let is_empty = planned.managers.is_empty() && planned.profiles.is_empty();
+        if is_empty && planned.values_files.is_empty() {
             let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
             let message =
                 format!("there is no Manager and no VrouterProfile in {}", files.join(", "));
-            let hint = "what is to be installed is said by a Manager: deploy/samples/manager.yaml";
+            let hint = "what is to run is said by a Manager: deploy/samples/manager.yaml; what is to be installed by values";
             return Err(Failure::new(Exit::Usage, "nothing-planned", message, hint));
         }
         Ok(planned)
@@ -65,6 +81,28 @@ impl Planned {
             (TUNGSTEN_GROUP, _) => self.not_judged.push(format!("{kind} {}", title(&object))),
             _ => {}
         }
+    }
+
+    /// The same with the values of an installation: of files of [`Self::read`], and of `given`. None without either.
+    ///
+    /// # Errors
+    /// They are none.
+    pub(crate) fn with_values(mut self, given: &ValuesArgs) -> Result<Self, Failure> {
+        let files = std::mem::take(&mut self.values_files);
+        if !files.is_empty() || given.are_given() {
+            self.values = Some(given.with(files, NAMESPACE)?);
+        }
+        Ok(self)
+    }
+
+    /// A file that has values.
+    pub(crate) fn values_file(&self) -> Option<&Path> {
+        self.values_files.first().map(|(file, _)| file.as_path())
+    }
+
+    /// What is to be installed, where that is said.
+    pub(crate) fn values(&self) -> Option<&Values> {
+        self.values.as_ref()
     }
 
     /// Objects that look as if they were judged, and are not.
@@ -187,8 +225,31 @@ mod tests {
             error.message
         );
         assert!(!error.causes.is_empty());
-        let error = read("profile: ha").unwrap_err();
+        let error = read(&format!("profile: ha\n---\n{MANAGER}")).unwrap_err();
         assert!(error.message.contains("without apiVersion and kind"), "{}", error.message);
         assert!(Planned::read(&[], "tf").unwrap().managers.is_empty());
+    }
+
+    #[test]
+    fn a_file_may_have_the_values_of_an_installation_and_set_wins_over_it() {
+        let values =
+            file("{profile: ha, registry: registry.local/a, operator: {namespace: of-operator}}");
+        let manager = file(MANAGER);
+        let read = || Planned::read(&[values.path().to_owned(), manager.path().to_owned()], "tf");
+        let planned = read().unwrap();
+        assert_eq!(planned.values_file(), Some(values.path()));
+        let set = ValuesArgs::without_files(vec!["registry=registry.local/b".to_owned()], None);
+        let planned = planned.with_values(&set).unwrap();
+        let found = planned.values().unwrap();
+        assert_eq!(found.registry.as_deref(), Some("registry.local/b"));
+        assert_eq!((&*found.namespace, &*found.operator.namespace), (NAMESPACE, "of-operator"));
+        assert_eq!(planned.managers.len(), 1);
+
+        let none = Planned::default().with_values(&ValuesArgs::default()).unwrap();
+        assert_eq!(none.values(), None);
+        let wrong = file("{replicas: 3}");
+        let wrong = Planned::read(&[wrong.path().to_owned()], "tf").unwrap();
+        let error = wrong.with_values(&ValuesArgs::default()).unwrap_err();
+        assert!(error.causes.concat().contains("replicas"), "{error:?}");
     }
 }

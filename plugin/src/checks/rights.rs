@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use opensdn_deploy::RenderError;
+use opensdn_deploy::{RenderError, Values};
 use serde_json::{Value, json};
 
 use super::report::Verdict;
@@ -49,13 +49,17 @@ impl Right {
     }
 }
 
-/// All that the shipped manifests need.
+/// All that the shipped manifests need, or an installation with these values.
 ///
 /// # Errors
 /// They cannot be rendered.
-pub(super) fn needed() -> Result<Vec<Right>, RenderError> {
+pub(super) fn needed(values: Option<&Values>) -> Result<Vec<Right>, RenderError> {
+    let steps = match values {
+        Some(values) => opensdn_deploy::render(values)?,
+        None => [opensdn_deploy::operator()?, opensdn_deploy::webhook()?].concat(),
+    };
     let mut rights = BTreeSet::new();
-    for step in opensdn_deploy::operator()?.iter().chain(&opensdn_deploy::webhook()?) {
+    for step in &steps {
         for object in &step.objects {
             let version = text(object, "/apiVersion");
             let group = version.split_once('/').map_or("", |(group, _)| group);
@@ -77,6 +81,8 @@ fn plural(kind: &str) -> String {
     let kind = kind.to_lowercase();
     match kind.strip_suffix('y') {
         Some(stem) => format!("{stem}ies"),
+        // OpenShift's SecurityContextConstraints.
+        None if kind.ends_with("constraints") => kind,
         None => format!("{kind}s"),
     }
 }
@@ -138,6 +144,9 @@ fn tried(rights: usize, applied: &Result<Applied, String>) -> Verdict {
 mod tests {
     use std::collections::BTreeSet;
 
+    use opensdn_deploy::Values;
+    use opensdn_deploy::values::Platform;
+
     use super::{Right, VERBS, needed};
 
     /// The row of the page, with all kinds of the manifests.
@@ -148,7 +157,7 @@ mod tests {
             true => format!("`{}`", right.resource),
             false => format!("`{}.{}`", right.resource, right.group),
         };
-        let resources: BTreeSet<String> = needed().unwrap().iter().map(named).collect();
+        let resources: BTreeSet<String> = needed(None).unwrap().iter().map(named).collect();
         let resources = Vec::from_iter(resources).join(", ");
         let start = format!("| {} | ", VERBS.join(", "));
         let row = format!("{start}{resources} | the objects of an installation |");
@@ -165,7 +174,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_the_manifests_has_the_name_by_which_the_api_server_serves_it() {
-        const KNOWN: [&str; 19] = [
+        const KNOWN: [&str; 20] = [
             "admissionpolicies",
             "clusterrolebindings",
             "clusterroles",
@@ -180,15 +189,22 @@ mod tests {
             "rolebindings",
             "roles",
             "secrets",
+            "securitycontextconstraints",
             "serviceaccounts",
             "services",
             "validatingadmissionpolicies",
             "validatingadmissionpolicybindings",
             "validatingwebhookconfigurations",
         ];
-        let needed = needed().unwrap();
-        assert!(needed.len() > 30);
-        for right in needed {
+        let openshift = Values { platform: Platform::Openshift, ..Values::default() };
+        let all = [needed(None), needed(Some(&Values::default())), needed(Some(&openshift))];
+        let all = all.map(Result::unwrap);
+        assert!(all.iter().all(|rights| rights.len() > 30));
+        let has_scc = |rights: &[Right]| {
+            rights.iter().any(|right| right.resource == "securitycontextconstraints")
+        };
+        assert_eq!(all.each_ref().map(|rights| has_scc(rights)), [false, false, true]);
+        for right in all.into_iter().flatten() {
             assert!(KNOWN.contains(&right.resource.as_str()), "{right:?}");
         }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use opensdn_crds::component::{COMPONENTS, Component};
+use opensdn_deploy::Values;
 use serde_json::Value;
 
 use super::nested::Nested;
@@ -103,6 +104,8 @@ pub(crate) struct World {
     pub(crate) images: Option<BTreeMap<String, AtRegistry>>,
     /// What came of it where nodes pulled images; nothing where they did not.
     pub(crate) pulled: Option<AllPulled>,
+    /// With which values `install` is to be run; nothing where none were given.
+    pub(crate) values: Option<Values>,
     /// Whether the user may grant rights that it does not have.
     pub(crate) may_grant: Read<bool>,
     /// Whether a privileged pod would be created in a namespace of components; nothing where that was not tried.

@@ -22,6 +22,7 @@ use crate::completion::objects::words;
 use crate::completion::releases;
 use crate::exit::{Exit, Failure};
 use crate::fail_on::FailOn;
+use crate::install::values::{Profile, ValuesArgs};
 use crate::runtime::Runtime;
 use crate::snapshot::Read;
 use crate::snapshot::ask::Asker;
@@ -57,6 +58,9 @@ Examples:
   # Does this Manager fit, which is not in the cluster yet?
   kubectl opensdn check -f manager.yaml
 
+  # Can it be installed with these values, from your registry?
+  kubectl opensdn check --pre -f prod.yaml --set registry=registry.local/opensdn
+
   # What is behind a check?
   kubectl opensdn explain S501
 
@@ -64,6 +68,8 @@ Without --probe nothing is created: it reads objects, asks for your rights, and 
 run, which stores nothing, whether a privileged pod would be let in (K006). What may not be read
 makes a check uncertain (?), which is no pass and no failure. The Managers and VrouterProfiles
 of -f are judged as if they were in the cluster, in the place of those of the same name. With
+--pre the values of -f, --set and --profile are those of install: their namespaces, objects,
+rights and images are looked at, else those of the defaults. With
 --probe, or --only I802, registries are asked whether they have the images, with the logins of
 this machine. --upgrade is about all Managers, or with -n about those of a namespace: whether an
 upgrade of them can begin, and what speaks against it. With --probe a namespace
@@ -89,9 +95,16 @@ pub(crate) struct CheckCommand {
     /// The checks before an upgrade to this release, such as R25.1.
     #[arg(long, value_name = "VERSION", value_parser = version, add = words(releases), conflicts_with_all = ["pre", "nested"])]
     upgrade: Option<String>,
-    /// Managers and VrouterProfiles that are to be installed (repeatable; - is standard input).
+    /// Managers and VrouterProfiles that are to be installed (repeatable; - is standard input); with --pre also values, as
+    /// install takes them.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["nested", "upgrade"])]
     filename: Vec<PathBuf>,
+    /// One value of the installation, such as registry=registry.local/opensdn.
+    #[arg(long = "set", value_name = "PATH=VALUE", requires = "pre")]
+    set: Vec<String>,
+    /// How many replicas the installation is to have.
+    #[arg(long, value_enum, value_name = "NAME", requires = "pre")]
+    profile: Option<Profile>,
     #[command(flatten)]
     probe: ProbeFlags,
     /// Only these checks, by their ids.
@@ -225,7 +238,8 @@ impl CheckCommand {
             matches!(&world.rights, Read::Known(all) if all.iter().all(|(_, has)| *has));
         if self.pre && has_rights && chosen.asks("K003") {
             ui.progress("asking the API server what it would refuse of an installation");
-            let applied = Box::pin(ask::applied(client, &world.places.webhook));
+            let (place, values) = (&world.places.webhook, world.values.as_ref());
+            let applied = Box::pin(ask::applied(client, place, values));
             world.applied = Some(runtime.block_on(applied));
         }
         if chosen.asks("K006") {
@@ -258,6 +272,13 @@ impl CheckCommand {
         let given = global.cluster.namespace.as_deref();
         let planned =
             Planned::read(&self.filename, given.unwrap_or_else(|| client.default_namespace()))?;
+        if let Some(file) = planned.values_file().filter(|_| !self.pre) {
+            let file = file.display();
+            let message = format!("{file} has values of an installation, and no Manager");
+            return Err(Failure::usage(message, "before an installation with them: check --pre"));
+        }
+        let given = ValuesArgs::without_files(self.set.clone(), self.profile);
+        let planned = planned.with_values(&given)?;
         for other in planned.not_judged() {
             ui.warn(&format!("{other} is not judged: checks look at Managers and VrouterProfiles"));
         }

@@ -357,7 +357,7 @@ impl SupportBundleCommand {
         let nodes: Nodes = nodes.filter(|(node, _)| self.means(node)).collect();
         let image = match &self.probe_image {
             Some(image) => image.clone(),
-            None => image(installed(asker).await.as_ref())?,
+            None => image(installed(asker).await.as_ref(), None)?,
         };
         let now = date.unwrap_or_else(Timestamp::now);
         let (timeout, needed_by) = (self.probe_timeout, "--probe");

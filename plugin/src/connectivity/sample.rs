@@ -103,7 +103,7 @@ impl Sample {
     pub(super) fn run(&self, cluster: &Cluster) -> Result<Run, Failure> {
         let image = match &self.image {
             Some(image) => image.clone(),
-            None => image(cluster.operator.as_ref())?,
+            None => image(cluster.operator.as_ref(), None)?,
         };
         let (timeout, needed_by) = (self.timeout, self.needed_by);
         Ok(Run { image, timeout, now: cluster.now, needed_by, at_once: self.at_once })

@@ -33,7 +33,7 @@ pub(crate) struct ValuesArgs {
 
 /// Profiles by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Profile {
+pub(crate) enum Profile {
     /// Three replicas of the webhook, two of the operator; they share a node where there are too few.
     Default,
     /// The same, and no two replicas of the webhook on one node.
@@ -67,6 +67,11 @@ fn collect(before: &Value, given: &Value, default: &Value, path: String, paths: 
 
 impl ValuesArgs {
     /// Whether the command line says anything of values.
+    /// Those of a command whose `-f` means more than values.
+    pub(crate) fn without_files(set: Vec<String>, profile: Option<Profile>) -> Self {
+        Self { files: Vec::new(), set, profile }
+    }
+
     pub(crate) fn are_given(&self) -> bool {
         !self.files.is_empty() || !self.set.is_empty() || self.profile.is_some()
     }
@@ -76,10 +81,24 @@ impl ValuesArgs {
     /// # Errors
     /// A file cannot be read, or something in it, or in `--set`, is no value; all of it at once.
     pub(crate) fn read(&self, namespace: &str) -> Result<Values, Failure> {
+        let contents = self.files.iter().map(|file| Ok((file.clone(), mapping(file)?)));
+        let contents = contents.collect::<Result<Vec<_>, Failure>>()?;
+        self.with(contents, namespace)
+    }
+
+    /// The same with what was read of files, in the place of those that are named.
+    ///
+    /// # Errors
+    /// As of [`Self::read`].
+    pub(crate) fn with(
+        &self,
+        contents: Vec<(PathBuf, Value)>,
+        namespace: &str,
+    ) -> Result<Values, Failure> {
         let schema = typed::schema();
         let (mut merged, mut problems) = (json!({"namespace": namespace}), Vec::new());
-        for file in &self.files {
-            let content = without_envelope(mapping(file)?).map_err(|problem| {
+        for (file, content) in contents {
+            let content = without_envelope(content).map_err(|problem| {
                 Failure::new(
                     Exit::Usage,
                     "invalid-values",

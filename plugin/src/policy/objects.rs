@@ -8,6 +8,7 @@ use opensdn_manifests::{Document, Limited, Problem, Severity, Source, Sources, o
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
+use crate::output::API_VERSION;
 
 /// The name of standard input.
 pub(crate) const STDIN: &str = "-";
@@ -48,6 +49,10 @@ pub(crate) fn all(path: &Path) -> Result<Vec<Value>, Failure> {
 /// # Errors
 /// As of [`all`].
 pub(crate) fn all_documents(path: &Path) -> Result<Vec<Document>, Failure> {
+    only_objects(path, documents(path)?)
+}
+
+fn only_objects(path: &Path, documents: Vec<Document>) -> Result<Vec<Document>, Failure> {
     let object = |document: Document| {
         if document.kind().is_some() && document.api_version().is_some() {
             return Ok(document);
@@ -56,7 +61,32 @@ pub(crate) fn all_documents(path: &Path) -> Result<Vec<Document>, Failure> {
         let hint = "give a Kubernetes object, such as `kubectl get -o yaml` prints";
         Err(Failure::new(Exit::Usage, "not-an-object", message, hint))
     };
-    documents(path)?.into_iter().map(object).collect()
+    documents.into_iter().map(object).collect()
+}
+
+/// What is in a file.
+pub(crate) enum Content {
+    /// Objects.
+    Objects(Vec<Document>),
+    /// One mapping that is no object of a cluster.
+    Mapping(Value),
+}
+
+/// All objects of the file, or the one mapping that it holds and that says neither kind nor API, or those of this program.
+///
+/// # Errors
+/// As of [`all`].
+pub(crate) fn objects_or_mapping(path: &Path) -> Result<Content, Failure> {
+    let documents = documents(path)?;
+    let is_ours = |document: &Document| match (document.api_version(), document.kind()) {
+        (None, None) => true,
+        (version, _) => version == Some(API_VERSION),
+    };
+    match <[Document; 1]>::try_from(documents) {
+        Ok([document]) if is_ours(&document) => Ok(Content::Mapping(document.value)),
+        Ok(document) => only_objects(path, document.into()).map(Content::Objects),
+        Err(documents) => only_objects(path, documents).map(Content::Objects),
+    }
 }
 
 /// The one mapping of the file, whatever it means.

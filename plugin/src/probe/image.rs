@@ -1,5 +1,6 @@
 //! The image whose program looks: the operator's own, so that a cluster without internet needs no other.
 
+use opensdn_deploy::values::Operator;
 use opensdn_deploy::{Values, names};
 use serde_json::Value;
 
@@ -19,16 +20,18 @@ pub(crate) async fn installed(asker: &Asker) -> Option<Value> {
     asker.get(&path).await.known().cloned()
 }
 
-/// That of the installed operator's Deployment, if there is one, else that of the values of this release.
+/// That of the installed operator's Deployment, if there is one, else that of the values, else of this release.
 ///
 /// # Errors
-/// This release names none.
-pub(crate) fn image(installed: Option<&Value>) -> Result<String, Failure> {
+/// These name none.
+pub(crate) fn image(installed: Option<&Value>, values: Option<&Values>) -> Result<String, Failure> {
     let installed = installed.map(|one| text(one, IMAGE)).filter(|image| !image.is_empty());
     if let Some(image) = installed {
         return Ok(image.to_owned());
     }
-    let steps = steps(&Values::default())?;
+    // Also where no operator is to be installed, its image is where the others are.
+    let operator = Operator { enabled: true, ..values.cloned().unwrap_or_default().operator };
+    let steps = steps(&Values { operator, ..values.cloned().unwrap_or_default() })?;
     let mut objects = steps.iter().flat_map(|step| &step.objects);
     let found = objects
         .find(|one| text(one, "/kind") == "Deployment" && name(one) == names::operator::NAME);
@@ -38,4 +41,23 @@ pub(crate) fn image(installed: Option<&Value>) -> Result<String, Failure> {
         return Err(Failure::usage(message, "name one with --probe-image"));
     }
     Ok(image)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_image_is_that_of_the_installed_operator_else_of_the_values() {
+        let mut values =
+            Values { registry: Some("registry.local/a".to_owned()), ..Values::default() };
+        values.operator.enabled = false;
+        let planned = image(None, Some(&values)).unwrap();
+        assert!(planned.starts_with("registry.local/a/opensdn-operator:"), "{planned}");
+        let container = serde_json::json!({"image": "registry.local/b:1"});
+        let installed =
+            serde_json::json!({"spec": {"template": {"spec": {"containers": [container]}}}});
+        assert_eq!(image(Some(&installed), Some(&values)).unwrap(), "registry.local/b:1");
+        assert!(image(None, None).unwrap().contains("opensdn-operator"));
+    }
 }

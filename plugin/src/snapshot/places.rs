@@ -73,7 +73,8 @@ impl Places {
         Self::by(control_namespace.to_owned(), Values::default())
     }
 
-    fn by(webhook: String, values: Values) -> Self {
+    /// Of an installation with these values.
+    pub(crate) fn by(webhook: String, values: Values) -> Self {
         let operator = values.operator;
         Self { webhook, operator: operator.namespace, watched: operator.watched_namespaces }
     }

@@ -219,6 +219,15 @@ async fn what_the_cluster_would_refuse_is_known_before_the_first_object_is_writt
     let said = check.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("1 of ") && said.contains("would be refused"), "{said}");
     assert!(said.contains("ClusterRole/opensdn-operator: "), "{said}");
+    // With values that install no operator nothing is refused.
+    let folder = tempfile::tempdir()?;
+    let values = folder.path().join("values.yaml");
+    std::fs::write(&values, "operator: {enabled: false}")?;
+    let command = format!("check --pre --only K003 -f {}", values.display());
+    plugin.run(&command).await?.ended(0);
+    plugin.run("check --only K003 --set operator.enabled=false").await?.ended(2);
+    let without = format!("check --only K003 -f {}", values.display());
+    plugin.run(&without).await?.ended(2).with(&["has values of an installation", "check --pre"]);
     for namespace in ["opensdn-system", "opensdn-operator"] {
         kubectl(&sandbox, &["get", "namespace", namespace]).await?.refused(&["not found"]);
     }

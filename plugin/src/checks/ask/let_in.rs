@@ -20,7 +20,7 @@ pub(crate) async fn let_in(client: &Client, world: &World) -> BTreeMap<String, L
     let mut found = BTreeMap::new();
     let there: Vec<&str> = world.namespaces.items().iter().map(name).collect();
     let operator = world.deployments.get(opensdn_deploy::names::operator::NAME);
-    let image = image(operator.and_then(Read::known)).unwrap_or_default();
+    let image = image(operator.and_then(Read::known), world.values.as_ref()).unwrap_or_default();
     let wanted = world.component_namespaces();
     for namespace in wanted.into_iter().filter(|one| there.contains(&one.as_str())) {
         let came = of(client, &namespace, &image).await;

@@ -9,9 +9,15 @@ use crate::install::plan::{Action, Adopt};
 use crate::install::requests::Requests;
 use crate::install::survey::{Survey, Takeover};
 
-/// The objects of the default values, in this namespace. What belongs to others is not tried: K005 says whose it is.
-pub(crate) async fn applied(client: &Client, namespace: &str) -> Result<Applied, String> {
-    let values = Values { namespace: namespace.to_owned(), ..Values::default() };
+/// The objects of these values, else of the default ones, in this namespace. What belongs to others is not tried: K005 says
+/// whose it is.
+pub(crate) async fn applied(
+    client: &Client,
+    namespace: &str,
+    values: Option<&Values>,
+) -> Result<Applied, String> {
+    let default = || Values { namespace: namespace.to_owned(), ..Values::default() };
+    let values = values.cloned().unwrap_or_else(default);
     let takeover = Takeover { adopt: Adopt::No, force: Vec::new() };
     let requests = Requests::new(client.clone());
     let survey = Survey::of(&requests, values, None, &takeover).await.map_err(|failure| {

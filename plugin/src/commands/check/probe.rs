@@ -120,7 +120,8 @@ impl ProbeFlags {
     ) -> Result<Probed, Failure> {
         let nodes = self.nodes(client, world).await?;
         let installed = world.deployments.get(names::operator::NAME).and_then(Read::known);
-        let image = self.probe_image.clone().map_or_else(|| image(installed), Ok)?;
+        let image = || image(installed, world.values.as_ref());
+        let image = self.probe_image.clone().map_or_else(image, Ok)?;
         let run = Run {
             image,
             timeout: self.probe_timeout,

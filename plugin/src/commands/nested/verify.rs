@@ -164,7 +164,7 @@ impl VerifyCommand {
     ) -> Result<(Answers, Option<PodAnswers>), Failure> {
         let image = match &self.probe.probe_image {
             Some(image) => image.clone(),
-            None => image(cluster.operator.as_ref())?,
+            None => image(cluster.operator.as_ref(), None)?,
         };
         let timeout = self.probe.probe_timeout;
         let run =
