@@ -176,6 +176,7 @@ async fn packets_that_loopback_carries_pass_whole_also_where_a_peer_starts_later
     let nodes = [node(102), node(103)];
     let wanted = with_packets(20, &nodes, 9000, free(&nodes));
     let probes = nodes.iter().enumerate().map(async |(number, node)| {
+        // Pods start at different times; until then nothing is there that could be waited for.
         sleep(Duration::from_millis(700) * u32::try_from(number).unwrap()).await;
         look(&wanted, &[*node]).await.unwrap().packets.unwrap()
     });
