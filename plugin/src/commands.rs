@@ -71,7 +71,7 @@ pub(crate) enum Command {
     Audit(audit::Audit),
     /// Write, test, measure, review and ship policies of your own.
     Policy(Box<policy::Policy>),
-    /// Say what a code means, why, and what to do; without a code, list all.
+    /// Say what a code means or a field of our kinds is, and what to do; without either, list all codes.
     Explain(explain::Explain),
     /// Show and change your own defaults of flags, in general and for a context.
     Config(config::Config),

@@ -23,6 +23,7 @@ mod fail_on;
 #[cfg(test)]
 #[path = "../tests/cli/fake_api_server.rs"]
 mod fake_api_server;
+mod fields;
 mod install;
 mod live;
 mod logs;
