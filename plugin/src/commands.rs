@@ -37,7 +37,7 @@ pub(crate) enum Command {
     Install(install::Install),
     /// Print the objects that install would apply.
     Render(render::Render),
-    /// Show what install would change.
+    /// Show what install, or an apply of manifests, would change.
     Diff(diff::Diff),
     /// Remove OpenSDN from a cluster; its CRDs and data are kept unless --purge is given.
     Uninstall(uninstall::Uninstall),

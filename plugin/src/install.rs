@@ -27,7 +27,7 @@ pub(crate) mod inventory;
 mod left_rights;
 pub(crate) mod network_loss;
 pub(crate) mod object;
-mod path;
+pub(crate) mod path;
 pub(crate) mod plan;
 mod release_2011;
 pub(crate) mod removal;

@@ -37,6 +37,7 @@ pub(crate) const PUBLISHED: &[Published] = &[
     of::<commands::nested::insecure_registry::InsecureRegistry>(),
     of::<commands::install::Installation>(),
     of::<commands::diff::InstallationDiff>(),
+    of::<commands::diff::manifests::ManifestDiff>(),
     of::<commands::nested::apply::NestedApplication>(),
     of::<crate::nested::plan_file::NestedPlan>(),
     of::<commands::nested::remove::NestedRemoval>(),

@@ -5,6 +5,7 @@
 
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
+mod manifests;
 mod others;
 mod owners;
 mod prompts;

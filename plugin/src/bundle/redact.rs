@@ -21,6 +21,7 @@ mod tests;
 mod urls;
 mod values;
 
+pub(crate) use names::is_secret as is_secret_name;
 use serde_json::Value;
 
 /// What is written in the place of a secret.

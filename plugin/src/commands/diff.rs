@@ -1,8 +1,9 @@
-//! `diff`: what `install` would change, field by field. Nothing is written.
+//! `diff`: what `install` would change, or an apply of manifests, field by field. Nothing is written. How manifests are
+//! compared is in `manifest_diff.rs`.
 
 use std::io::{self, Write};
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -12,13 +13,18 @@ use crate::cli::Global;
 use crate::clients::AsksCluster;
 use crate::exit::{Exit, Failure};
 use crate::install::object::ObjectKey;
-use crate::install::plan::{Action, Adopt, Counts, FieldConflict};
+use crate::install::plan::{Action, Adopt, Counts, FieldConflict, Planned};
 use crate::install::survey::{Survey, Takeover};
 use crate::install::target::Target;
 use crate::install::values::ValuesArgs;
+use crate::manifest_diff::{By, Given, ask, given};
 use crate::output::{Answer, ObjectsOutput};
 use crate::runtime::Runtime;
+use crate::secret_mask::{Secrets, masked};
 use crate::ui::Ui;
+use manifests::ManifestDiff;
+
+pub(crate) mod manifests;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,17 +34,35 @@ Examples:
   # What would these values change?
   kubectl opensdn diff -f prod.yaml
 
+  # What would an apply of these manifests change? Files, folders, - for standard input
+  kubectl opensdn diff -f manager.yaml -f manifests/
+
 Exit codes: 0 nothing differs, 1 something does, 2 and more: it could not be found out.";
+
+/// What `-f` takes.
+const FILES: &str = "Manifests to compare with the cluster: files, folders, globs, or - for standard input; or files with \
+     values of an installation (later ones win). What is in them says which: manifests have apiVersion and kind each";
+/// As whom `kubectl apply --server-side` applies.
+const KUBECTL: &str = "kubectl";
 
 /// Arguments of `diff`.
 #[derive(Debug, Args)]
-#[command(after_long_help = EXAMPLES)]
+#[command(
+    after_long_help = EXAMPLES,
+    mut_arg("files", |files| files.visible_alias("filename").value_name("FILE|DIR").help(FILES).long_help(None).value_hint(ValueHint::AnyPath))
+)]
 pub(crate) struct Diff {
     #[command(flatten)]
     values: ValuesArgs,
     /// Show only how many objects differ.
     #[arg(long)]
     summary: bool,
+    /// Show secrets as they are; without it a hash stands for each, in every format.
+    #[arg(long)]
+    show_secrets: bool,
+    /// Who would apply the manifests: fields that only others have set are conflicts.
+    #[arg(long, value_name = "NAME", default_value = KUBECTL)]
+    field_manager: String,
     #[command(flatten)]
     place: ControlNamespace,
     #[command(flatten)]
@@ -69,8 +93,51 @@ impl Answer for InstallationDiff {
 
 impl Diff {
     pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
+        match given(self.values.files())? {
+            Given::Manifests(objects) => self.of_manifests(objects, global, ui),
+            Given::Values(read) => self.of_values(&self.values.knowing(read), global, ui),
+        }
+    }
+
+    fn secrets(&self) -> Secrets {
+        if self.show_secrets { Secrets::Shown } else { Secrets::Hidden }
+    }
+
+    fn of_manifests(
+        &self,
+        objects: Vec<Value>,
+        global: &Global,
+        ui: &mut Ui,
+    ) -> Result<Exit, Failure> {
+        if self.values.are_set() {
+            let message = "--set and --profile are of values, and -f names manifests";
+            return Err(Failure::usage(message, "leave them out, or give a file with values"));
+        }
+        let by = By {
+            manager: self.field_manager.clone(),
+            namespace: global.cluster.namespace.clone(),
+            secrets: self.secrets(),
+        };
+        let answer = Runtime::start(global)?.block_on(async {
+            let (client, server) = global.client_and_server().await?;
+            ui.progress("asking the cluster what would change");
+            let all = ask(&client, objects, &by).await?;
+            Ok::<_, Failure>(ManifestDiff::of(server, all))
+        })?;
+        let (summary, differ) = (self.summary, answer.differ());
+        let names = answer.names();
+        ui.answer_objects(self.output.output, &answer, names, |out| answer.write(summary, out))?;
+        Ok(if differ > 0 { Exit::Findings } else { Exit::Done })
+    }
+
+    fn of_values(
+        &self,
+        values: &ValuesArgs,
+        global: &Global,
+        ui: &mut Ui,
+    ) -> Result<Exit, Failure> {
         ControlNamespace::check(global)?;
-        let answer = Runtime::start(global)?.block_on(self.ask(global, ui))?;
+        let answer = Runtime::start(global)?.block_on(self.ask(values, global, ui))?;
         let summary = self.summary;
         let names = answer.objects.iter().map(|one| one.key().kubectl_name());
         ui.answer_objects(self.output.output, &answer, names, |out| answer.write(summary, out))?;
@@ -79,15 +146,20 @@ impl Diff {
         Ok(if differs { Exit::Findings } else { Exit::Done })
     }
 
-    async fn ask(&self, global: &Global, ui: &mut Ui) -> Result<InstallationDiff, Failure> {
+    async fn ask(
+        &self,
+        values: &ValuesArgs,
+        global: &Global,
+        ui: &mut Ui,
+    ) -> Result<InstallationDiff, Failure> {
         let (target, requests) = Target::of(global).await?;
-        let (values, before) =
-            chosen(&requests, &self.values, &self.place.control_namespace, ui).await?;
+        let (values, before) = chosen(&requests, values, &self.place.control_namespace, ui).await?;
         ui.progress("asking the cluster what would change");
         let takeover = Takeover { adopt: Adopt::No, force: Vec::new() };
         let survey = Survey::of(&requests, values, before, &takeover).await?;
-        let differing: Vec<_> =
+        let mut differing: Vec<_> =
             survey.plan.iter().filter(|one| one.action != Action::Same).cloned().collect();
+        differing.iter_mut().for_each(|one| masked_action(one, self.secrets()));
         Ok(InstallationDiff {
             server: target.server,
             namespace: survey.values.namespace.clone(),
@@ -95,6 +167,29 @@ impl Diff {
             objects: ObjectAction::all(&differing),
             obsolete: survey.obsolete(),
         })
+    }
+}
+
+/// Of secrets a hash.
+fn masked_action(planned: &mut Planned, secrets: Secrets) {
+    let key = &planned.key;
+    let hide = |field: &str, value: &mut Option<Value>| {
+        *value = masked(key, field, value.take(), secrets);
+    };
+    match &mut planned.action {
+        Action::Change { fields } => fields.iter_mut().for_each(|one| {
+            hide(&one.field, &mut one.from);
+            hide(&one.field, &mut one.to);
+        }),
+        Action::Conflict { conflicts } => conflicts.iter_mut().for_each(|one| {
+            hide(&one.field, &mut one.theirs);
+            hide(&one.field, &mut one.ours);
+        }),
+        Action::Create
+        | Action::Same
+        | Action::Foreign { .. }
+        | Action::Refused { .. }
+        | Action::Unknown { .. } => {}
     }
 }
 

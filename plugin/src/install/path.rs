@@ -33,11 +33,25 @@ pub(super) fn lookup<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     }
 }
 
+/// The path with the positions of items in the place of their keys, as [`differences`] names them; as far as it leads.
+pub(crate) fn position(value: &Value, path: &str) -> String {
+    let Some((before, rest)) = path.split_once('[') else { return path.to_owned() };
+    let Some((keys, after)) = rest.split_once(']') else { return path.to_owned() };
+    let items = lookup(value, before).and_then(Value::as_array);
+    let item = lookup(value, &format!("{before}[{keys}]"));
+    let at = items.zip(item).and_then(|(items, item)| items.iter().position(|one| one == item));
+    match (at, item) {
+        (Some(at), Some(item)) => format!("{before}[{at}]{}", position(item, after)),
+        // An item of a set, or one that is not there: the list is what differs.
+        _ => before.to_owned(),
+    }
+}
+
 /// A field that differs.
-pub(super) type Difference = (String, Option<Value>, Option<Value>);
+pub(crate) type Difference = (String, Option<Value>, Option<Value>);
 
 /// Every field that differs, by its path.
-pub(super) fn differences(from: &Value, to: &Value, path: &str, found: &mut Vec<Difference>) {
+pub(crate) fn differences(from: &Value, to: &Value, path: &str, found: &mut Vec<Difference>) {
     match (from, to) {
         (Value::Object(before), Value::Object(after)) => {
             for (key, value) in before {
@@ -74,6 +88,20 @@ mod tests {
         assert_eq!(lookup(&object, ".spec.ports[port=2].n"), Some(&json!("b")));
         assert_eq!(lookup(&object, ".spec.ports[port=3].n"), None);
         assert_eq!(lookup(&object, ".spec.none"), None);
+    }
+
+    #[test]
+    fn paths_of_conflicts_are_those_of_differences_by_position() {
+        let object =
+            json!({"a": [{"n": "x"}, {"n": "y", "b": [{"k": 1}, {"k": 2, "v": 3}]}], "s": ["t"]});
+        for (path, expected) in [
+            (r#".a[n="y"].b[k=2].v"#, ".a[1].b[1].v"),
+            (r#".a[n="z"].b"#, ".a"),
+            (r#".s[="t"]"#, ".s"),
+            (".a", ".a"),
+        ] {
+            assert_eq!(position(&object, path), expected);
+        }
     }
 
     #[test]

@@ -182,7 +182,7 @@ fn change(live: &Value, stored: &Value) -> Action {
 }
 
 /// Without what the API server writes at each change.
-fn plain(object: &Value) -> Value {
+pub(crate) fn plain(object: &Value) -> Value {
     let mut object = object.clone();
     if let Value::Object(fields) = &mut object {
         fields.remove("status");

@@ -228,6 +228,27 @@ impl Requests {
     }
 }
 
+/// What an apply by that field manager would store; nothing is stored.
+///
+/// # Errors
+/// The cluster refuses it or does not answer.
+pub(crate) async fn tried(
+    api: &Api<DynamicObject>,
+    object: &Value,
+    manager: &str,
+    force: bool,
+) -> kube::Result<Value> {
+    let params = PatchParams {
+        dry_run: true,
+        force,
+        field_manager: Some(manager.to_owned()),
+        field_validation: Some(ValidationDirective::Strict),
+    };
+    let name = ObjectKey::of(object).name;
+    let stored = api.patch(&name, &params, &Patch::Apply(object)).await?;
+    Ok(serde_json::to_value(stored).unwrap_or_default())
+}
+
 /// The items of a list do not repeat what they are.
 fn value(mut object: DynamicObject, resource: &ApiResource) -> Value {
     object.types.get_or_insert_with(|| TypeMeta {

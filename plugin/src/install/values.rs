@@ -23,6 +23,9 @@ pub(crate) struct ValuesArgs {
     /// explain --schema Values.
     #[arg(short = 'f', long = "values", value_name = "FILE", value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
+    /// What has been read of standard input already, which cannot be read again.
+    #[arg(skip)]
+    read: Option<(PathBuf, Value)>,
     /// One value, such as webhook.replicas=5; lists are separated by commas.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     set: Vec<String>,
@@ -76,12 +79,33 @@ impl ValuesArgs {
         !self.files.is_empty() || !self.set.is_empty() || self.profile.is_some()
     }
 
+    /// The files, as they are named.
+    pub(crate) fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// Whether values are given otherwise than by files.
+    pub(crate) fn are_set(&self) -> bool {
+        !self.set.is_empty() || self.profile.is_some()
+    }
+
+    /// The same, of which one file has been read.
+    pub(crate) fn knowing(&self, read: Option<(PathBuf, Value)>) -> Self {
+        Self { read, ..self.clone() }
+    }
+
     /// The values. Without one of its own the namespace of the webhook is `namespace`.
     ///
     /// # Errors
     /// A file cannot be read, or something in it, or in `--set`, is no value; all of it at once.
     pub(crate) fn read(&self, namespace: &str) -> Result<Values, Failure> {
-        let contents = self.files.iter().map(|file| Ok((file.clone(), mapping(file)?)));
+        let contents = self.files.iter().map(|file| {
+            let content = match &self.read {
+                Some((read, content)) if read == file => content.clone(),
+                _ => mapping(file)?,
+            };
+            Ok((file.clone(), content))
+        });
         let contents = contents.collect::<Result<Vec<_>, Failure>>()?;
         self.with(contents, namespace)
     }
@@ -217,6 +241,7 @@ mod tests {
             ],
             set: vec!["webhook.configurationReplicas=1".to_owned()],
             profile: Some(Profile::Ha),
+            read: None,
         };
         let values = values.read("opensdn-system").unwrap();
         assert_eq!(values.namespace, "mine");
@@ -231,7 +256,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.yaml");
         std::fs::write(&path, "webhok: {}\nprofile: huge\n").unwrap();
-        let args = ValuesArgs { files: vec![path], set: vec!["x=1".to_owned()], profile: None };
+        let args =
+            ValuesArgs { files: vec![path], set: vec!["x=1".to_owned()], ..ValuesArgs::default() };
         let failure = args.read("opensdn-system").unwrap_err();
         assert_eq!((failure.exit, failure.causes.len()), (Exit::Usage, 3), "{failure:?}");
         assert!(failure.causes.iter().any(|cause| cause.contains("a.yaml: webhok")), "{failure:?}");
