@@ -27,6 +27,9 @@ Examples:
   # For a new cluster of OpenShift, after `openshift-install create manifests --dir INSTALL_DIR`
   kubectl opensdn render --set platform=openshift --for openshift-installer --split INSTALL_DIR
 
+  # The policies alone, for a repository of those who decide about them
+  kubectl opensdn render -f prod.yaml --for policies
+
   # What the values come to, with all defaults
   kubectl opensdn render -f prod.yaml --effective-values";
 
@@ -52,12 +55,18 @@ pub(crate) struct Render {
 /// For whom it is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Taker {
-    /// A cluster that is there.
+    /// A cluster that is there: all objects of the installation.
     #[default]
+    #[value(alias = "install")]
     Kubectl,
+    /// A cluster whose webhook is there: the policies that are in force with these values, and nothing else.
+    Policies,
     /// The installer of OpenShift, with what the machines and the network of the new cluster need: with --split the files
     /// are in the folders manifests/ and openshift/ of DIR.
     OpenshiftInstaller,
+    /// Refused: it is of another command.
+    #[value(hide = true)]
+    Nested,
 }
 
 impl Render {
@@ -69,6 +78,8 @@ impl Render {
         }
         let files = match self.taker {
             Taker::Kubectl => numbered(steps(&values)?),
+            Taker::Policies => policies(&values)?,
+            Taker::Nested => return Err(of_a_plan()),
             Taker::OpenshiftInstaller => for_installer(&values)?,
         };
         match &self.split {
@@ -103,6 +114,20 @@ fn split(folder: &Path, files: &[(String, Value)]) -> io::Result<()> {
         std::fs::write(path, yaml(object)?)?;
     }
     Ok(())
+}
+
+/// What is in force, without what brings it about.
+fn policies(values: &Values) -> Result<Vec<(String, Value)>, Failure> {
+    let steps = steps(values)?.into_iter().filter(|step| step.phase == Phase::Policies);
+    Ok(numbered(steps.collect()))
+}
+
+fn of_a_plan() -> Failure {
+    let message =
+        "what a nested cluster runs comes from its plan, not from values of an installation";
+    let hint =
+        "kubectl opensdn nested plan --out PLAN, then: kubectl opensdn nested manifest --plan PLAN";
+    Failure::usage(message, hint)
 }
 
 /// `012-clusterrole-opensdn-webhook.yaml`.
@@ -179,6 +204,20 @@ mod tests {
         assert!(at("customresourcedefinition") < at("-namespace-opensdn-system"));
         assert!(at("-namespace-opensdn-system") < at("-deployment-"));
         assert!(at("-deployment-") < at("-admissionpolicy-"));
+    }
+
+    #[test]
+    fn for_policies_there_are_those_of_the_values_and_nothing_else() {
+        let of = |values: &Values| policies(values).unwrap();
+        let all = of(&Values::default());
+        let kinds: BTreeSet<&str> =
+            all.iter().filter_map(|(_, one)| one.get("kind")?.as_str()).collect();
+        assert_eq!(kinds, BTreeSet::from(["AdmissionPolicy"]));
+        let mut values = Values::default();
+        values.policies.tf_operator = true;
+        let more = of(&values);
+        assert!(more.len() > all.len());
+        assert!(more.iter().any(|(name, _)| name.contains("tf-operator-limits")), "{more:?}");
     }
 
     #[test]
