@@ -26,6 +26,16 @@ pub(crate) enum Reply {
     Trickle,
 }
 
+/// A request with all that came with it.
+pub(crate) struct Asked {
+    /// `GET /version`.
+    pub(crate) line: String,
+    /// What is behind the question mark.
+    pub(crate) query: String,
+    /// The document that was sent.
+    pub(crate) body: Vec<u8>,
+}
+
 /// A server that runs until the process ends, and the requests that came: `GET /version`.
 #[derive(Clone)]
 pub(crate) struct FakeApiServer {
@@ -36,6 +46,13 @@ pub(crate) struct FakeApiServer {
 impl FakeApiServer {
     /// Answers as `answer` says; it is given the request and how often that came before.
     pub(crate) fn start(answer: impl Fn(&str, usize) -> Reply + Send + Sync + 'static) -> Self {
+        Self::start_whole(move |asked, before| answer(&asked.line, before))
+    }
+
+    /// The same, and `answer` is given all of the request.
+    pub(crate) fn start_whole(
+        answer: impl Fn(&Asked, usize) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let server = Self { address: listener.local_addr().unwrap(), seen: Arc::default() };
         let (seen, answer) = (Arc::clone(&server.seen), Arc::new(answer));
@@ -62,16 +79,17 @@ impl FakeApiServer {
 fn serve(
     mut stream: TcpStream,
     seen: &Mutex<Vec<String>>,
-    answer: &(dyn Fn(&str, usize) -> Reply + Send + Sync),
+    answer: &(dyn Fn(&Asked, usize) -> Reply + Send + Sync),
 ) {
-    let Some(request) = request(&stream) else { return };
+    let Some(asked) = request(&stream) else { return };
+    let request = asked.line.clone();
     let before = {
         let mut seen = seen.lock().unwrap();
         seen.push(request.clone());
         seen.iter().filter(|one| **one == request).count() - 1
     };
     // The client may have gone.
-    let _ = match answer(&request, before) {
+    let _ = match answer(&asked, before) {
         Reply::Document(status, headers, body) => {
             write_answer(&mut stream, status, headers, &body.to_string())
         }
@@ -104,8 +122,8 @@ fn trickle(stream: &mut TcpStream) -> std::io::Result<()> {
     }
 }
 
-/// `GET /version`, when all of it has come.
-fn request(stream: &TcpStream) -> Option<String> {
+/// When all of it has come.
+fn request(stream: &TcpStream) -> Option<Asked> {
     let mut reader = BufReader::new(stream);
     let (mut first, mut length) = (String::new(), 0);
     reader.read_line(&mut first).ok()?;
@@ -118,10 +136,12 @@ fn request(stream: &TcpStream) -> Option<String> {
             length = value.trim().parse().ok()?;
         }
     }
-    reader.take(length).read_to_end(&mut Vec::new()).ok()?;
+    let mut body = Vec::new();
+    reader.take(length).read_to_end(&mut body).ok()?;
     let mut words = first.split(' ');
     let (method, path) = (words.next()?, words.next()?);
-    Some(format!("{method} {}", path.split('?').next()?))
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    Some(Asked { line: format!("{method} {path}"), query: query.to_owned(), body })
 }
 
 /// An answer that refuses.

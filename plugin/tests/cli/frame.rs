@@ -147,6 +147,7 @@ fn every_answer_fits_its_published_schema() {
     for (kind, arguments) in [
         ("Error", &["explain", "OSDN9999", "-o", "json"][..]),
         ("Explanations", &["explain", "-o", "json"]),
+        ("Explanations", &["explain", "manager.spec", "OSDN4001", "--recursive", "-o", "json"]),
         ("ImageList", &["images", "list", "-o", "json"]),
         (
             "ImageTransfer",
