@@ -161,16 +161,8 @@ async fn each_node_says_what_it_has_and_nothing_is_left_on_them() -> Outcome {
     nodes_pull_images(&sandbox, &admin).await?;
 
     // An image that no node can pull: each node says so, and nothing stays.
-    let none = [
-        "check",
-        "--probe",
-        "--only",
-        "P201",
-        "--probe-image",
-        "registry.invalid/x:1",
-        "--probe-timeout",
-        "60s",
-    ];
+    let line = "check --probe --only P201 --probe-image registry.invalid/x:1 --probe-timeout 60s";
+    let none: Vec<&str> = line.split(' ').collect();
     let (report, _) = document(&admin, &none)?;
     let ports = check(&report, "P201");
     assert_eq!(ports["result"], "uncertain", "{ports:#}");

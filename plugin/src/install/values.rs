@@ -72,7 +72,7 @@ impl ValuesArgs {
     /// Whether the command line says anything of values.
     /// Those of a command whose `-f` means more than values.
     pub(crate) fn without_files(set: Vec<String>, profile: Option<Profile>) -> Self {
-        Self { files: Vec::new(), set, profile }
+        Self { set, profile, ..Self::default() }
     }
 
     pub(crate) fn are_given(&self) -> bool {

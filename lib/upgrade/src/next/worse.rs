@@ -26,7 +26,7 @@ impl Run<'_> {
 
     /// Why no other pod is replaced now, where daemons are asked: as many as may be away are, or are not known to be well.
     pub(super) fn is_full(&self, step: &Step, service: &Service) -> Option<String> {
-        let before = self.before(&service.id).filter(|before| daemons::worked(before))?;
+        self.before(&service.id).filter(|before| daemons::worked(before))?;
         let asked_at = service.daemons.as_ref()?.asked_at;
         let is_unheard = |pod: &&Pod| {
             pod.ready_since.is_some_and(|ready| asked_at.is_none_or(|asked_at| asked_at < ready))
