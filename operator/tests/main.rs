@@ -10,6 +10,7 @@
 
 mod built;
 mod campaign;
+mod config_api;
 mod golden;
 mod nested;
 mod pages;

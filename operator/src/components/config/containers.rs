@@ -84,6 +84,8 @@ pub(super) fn containers(settings: &ConfigConfiguration, ports: &Ports) -> Vec<C
                 ports: ports.workers.iter().map(|worker| worker.introspect).collect(),
                 ..Introspect::default()
             }),
+            readiness: Some(Check::Command("bash /etc/contrailconfigmaps/check-api.sh".to_owned())),
+            // To read the whole database may take longer than any time that it could be given.
             ..daemon("api", Check::Port(ports.api), "256Mi")
         },
         Container {

@@ -5,6 +5,7 @@ use crate::component::{File, Template};
 
 pub(super) const TEMPLATES: &[Template] = &[
     template!("config/run-api.sh"),
+    template!("config/check-api.sh"),
     template!("config/run-devicemanager.sh"),
     template!("config/run-dnsmasq.sh"),
     template!("config/run-schematransformer.sh"),
@@ -29,6 +30,7 @@ pub(super) const TEMPLATES: &[Template] = &[
 pub(super) fn files(workers: usize) -> Vec<File> {
     let scripts = [
         ("run-api.sh", "config/run-api.sh"),
+        ("check-api.sh", "config/check-api.sh"),
         ("run-devicemanager.sh", "config/run-devicemanager.sh"),
         ("run-dnsmasq.sh", "config/run-dnsmasq.sh"),
         ("run-schematransformer.sh", "config/run-schematransformer.sh"),
