@@ -1,5 +1,7 @@
 //! What is to be done to have other images: steps in waves, and what speaks against it.
 
+mod data_stores;
+
 use std::collections::BTreeSet;
 
 use opensdn_crds::upgrade::{
@@ -7,6 +9,7 @@ use opensdn_crds::upgrade::{
 };
 use serde_json::{Value, json};
 
+use self::data_stores::{Way, no_way_back, other_line};
 use crate::digest::digest;
 use crate::health;
 use crate::images::{self, Service};
@@ -132,6 +135,7 @@ pub fn plan(input: &Input<'_>) -> Plan {
     };
     remarks.of_spec();
     remarks.of_versions(input, &plan);
+    remarks.of_cassandra(&plan);
     remarks.of_health(input, &plan);
     remarks.of_tf_operator(input);
     remarks.of_steps(&plan);
@@ -163,47 +167,6 @@ fn wave(wave: &order::Wave, steps: &[Step]) -> Wave {
         gate: None,
         no_way_back: steps.filter_map(|step| step.no_way_back.clone()).next(),
     }
-}
-
-/// What of a service counts its version, and the change of it, where old and new are not of one line, or tags do not tell.
-fn other_line<'a>(id: &str, images: &'a [ImageChange]) -> Option<(&'static str, &'a ImageChange)> {
-    let container = match id.split_once('/')?.0 {
-        "Cassandra" => "cassandra",
-        "Rabbitmq" => "rabbitmq",
-        _ => return None,
-    };
-    let change = images.iter().find(|one| one.container == container)?;
-    let lines = line(container, &change.from).zip(line(container, &change.to));
-    lines.is_none_or(|(from, to)| from != to).then_some((container, change))
-}
-
-/// Why a service cannot have its earlier image again once it ran the new one.
-fn no_way_back(id: &str, images: &[ImageChange]) -> Option<String> {
-    let (container, change) = other_line(id, images)?;
-    let what = match container {
-        "cassandra" => "may write tables that the earlier one does not read",
-        _ => "may enable feature flags with which the earlier one does not start",
-    };
-    Some(format!("{id}: {} {what} ({})", change.to, change.from))
-}
-
-/// Within which an earlier version reads what a later one has written: of the project's own images the first two numbers
-/// of the tag; of those that OpenSDN packs what is in them (tf-container-builder, `containers/external`).
-fn line(container: &str, image: &str) -> Option<(u32, u32)> {
-    let tag = images::tag(image)?;
-    let Some(release) = Version::of_tag(tag) else {
-        let mut numbers = tag.split(|c: char| !c.is_ascii_digit()).map(str::parse);
-        return Some((numbers.next()?.ok()?, numbers.next()?.ok()?));
-    };
-    Some(match (container, (release.year, release.number)) {
-        ("cassandra", _) => (3, 11),
-        (_, (..=20, _) | (21, ..=3)) => (3, 7),
-        (_, (21, 4)) if release.patch == 1 => (3, 7),
-        (_, (21, _)) => return None,
-        // 3.7.28 or 3.10.7, by the system that the image was built on, which is the same for a release.
-        (_, (year @ ..=24, number)) => (1000 + year, number),
-        _ => (3, 10),
-    })
 }
 
 /// The releases of the images as they shall be.
@@ -346,6 +309,36 @@ impl Remarks<'_> {
             self.add("OSDN5011", WARNING, &message);
         }
         self.of_annotation(input, &targets);
+    }
+
+    /// The way from one Cassandra to the other, where tags say both.
+    fn of_cassandra(&mut self, plan: &Plan) {
+        for step in &plan.steps {
+            let Some((way, change)) = data_stores::way_of_cassandra(&step.id, &step.images) else {
+                continue;
+            };
+            let (id, from, to) = (&step.id, &change.from, &change.to);
+            match way {
+                Way::Back | Way::PatchBack => {
+                    let message = format!(
+                        "{id}: {to} is an older Cassandra than {from}, which runs: it may not read what that has written"
+                    );
+                    if way == Way::PatchBack {
+                        self.unless_forced("OSDN5005", &message);
+                    } else {
+                        self.refuse("OSDN5005", &message);
+                    }
+                }
+                Way::OverAMajor => {
+                    let message = format!(
+                        "{id}: between {from} and {to} a major version of Cassandra is skipped: it is upgraded to the next one first, and \
+                         nodetool upgradesstables is run on each member then"
+                    );
+                    self.unless_forced("OSDN5006", &message);
+                }
+                Way::On => {}
+            }
+        }
     }
 
     /// -1 where there is none, and 0 where one was asked for; as 0 and nothing are the same there, 0 says nothing

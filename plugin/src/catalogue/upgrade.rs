@@ -36,16 +36,19 @@ const CODES: [(&str, Severity, &str, &str, &str); 17] = [
         Deny,
         "the version is older than what runs",
         "What a newer release has written into databases an older one may not read. Back to what ran before one goes by \
-         the way back of the upgrade itself, as far as it has one.",
-        "kubectl opensdn upgrade rollback; from one patch of a release to an earlier one: --force OSDN5005",
+         the way back of the upgrade itself, as far as it has one. It is the same with an image of Cassandra that is given.",
+        "kubectl opensdn upgrade rollback; from one patch of a release, or of a minor version of Cassandra, to an earlier \
+         one: --force OSDN5005",
     ),
     (
         "OSDN5006",
         Deny,
         "a release is skipped",
         "Upstream has tried the way from one release to the next only: what a release changes in stored data may be \
-         missing for the one after it.",
-        "upgrade to the release between first; if the way was tried with your data: --force OSDN5006",
+         missing for the one after it. Cassandra, too, is upgraded to the next major version only: 5.0 comes after 4.0 or \
+         4.1, not after 3.11.",
+        "upgrade to the release between first, a Cassandra with nodetool upgradesstables on each member before the next; if \
+         the way was tried with your data: --force OSDN5006",
     ),
     (
         "OSDN5007",

@@ -209,6 +209,51 @@ fn an_image_of_an_older_release_is_a_downgrade_also_where_it_is_given() {
 }
 
 #[test]
+fn a_cassandra_that_is_older_or_skips_a_major_version_is_refused_where_both_tags_say_it() {
+    let of = |from: &str, to: &str, force: &[&str]| {
+        let spec = UpgradeSpec {
+            images: Some(vec![Image {
+                kind: None,
+                container: "cassandra".to_owned(),
+                image: to.to_owned(),
+            }]),
+            force: Some(force.iter().map(|one| (*one).to_owned()).collect()),
+            ..UpgradeSpec::default()
+        };
+        let plan = planned(&[("cassandras", "cassandra", from)], &["Cassandra/a"], &spec);
+        let codes = codes(&plan).into_iter().filter(|code| !code.starts_with("OSDN5012"));
+        codes.collect::<Vec<_>>().join(", ")
+    };
+    // What is skipped, or older.
+    assert_eq!(of("cassandra:3.11.19", "cassandra:5.0", &[]), "OSDN5006 Skippable");
+    assert_eq!(of("cassandra:3.11.19", "cassandra:5", &[]), "OSDN5006 Skippable");
+    assert_eq!(
+        of("contrail-external-cassandra:R24.1", "cassandra:5.0.2", &[]),
+        "OSDN5006 Skippable"
+    );
+    assert_eq!(of("cassandra:3.11", "cassandra:5.0", &["OSDN5006"]), "OSDN5006 Forced");
+    assert_eq!(of("cassandra:4.1.5", "cassandra:3.11.19", &["OSDN5005"]), "OSDN5005 Refused");
+    assert_eq!(of("cassandra:4.1", "cassandra:4.0.13", &[]), "OSDN5005 Refused");
+    let packed = of("cassandra:4.1", "opensdn-external-cassandra:R25.1", &[]);
+    assert!(packed.ends_with("OSDN5005 Refused"), "{packed}");
+    assert_eq!(of("cassandra:3.11.19", "cassandra:3.11.3", &[]), "OSDN5005 Skippable");
+    // One after the other.
+    assert_eq!(of("cassandra:3.11.3", "cassandra:3.11.19", &[]), "");
+    assert_eq!(of("cassandra:3.11.19", "cassandra:4.1.5", &[]), "");
+    assert_eq!(of("cassandra:4.0", "cassandra:5.0", &[]), "");
+    assert_eq!(of("cassandra:3.11", "cassandra:3.11.3", &[]), "");
+    // A tag that says none: the wave is without a way back, as before.
+    for (from, to) in [
+        ("cassandra@sha256:12", "cassandra:5.0"),
+        ("cassandra:latest", "cassandra:3.11"),
+        ("cassandra:4.1", "cassandra:nightly"),
+        ("cassandra:20240101", "cassandra:4.1"),
+    ] {
+        assert_eq!(of(from, to, &[]), "", "{from} {to}");
+    }
+}
+
+#[test]
 fn versions_of_rabbitmq_that_cannot_be_mixed_refuse_it() {
     let image = "contrail-external-rabbitmq:R24.1";
     let plan = planned(&[("rabbitmq", "rabbitmq", image)], &["Rabbitmq/a"], &version("R25.1"));

@@ -1,0 +1,103 @@
+//! What of an image is a data store of another project: which version it has, how far an earlier one reads what it has
+//! written, and whether one may follow the other.
+
+use std::cmp::Ordering;
+
+use opensdn_crds::upgrade::ImageChange;
+
+use crate::images;
+use crate::version::Version;
+
+const CASSANDRA: &str = "cassandra";
+
+/// How a Cassandra follows another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// To the same version, a later one of the same major version, or one of the next.
+    On,
+    /// To one of a later major version than the next.
+    OverAMajor,
+    /// To an earlier one.
+    Back,
+    /// To an earlier one whose first two numbers are the same: it has the same files.
+    PatchBack,
+}
+
+/// How the Cassandra of a service follows the one before, where both tags say what they are.
+pub(super) fn way_of_cassandra<'a>(
+    id: &str,
+    images: &'a [ImageChange],
+) -> Option<(Way, &'a ImageChange)> {
+    id.split_once('/').filter(|(kind, _)| *kind == "Cassandra")?;
+    let change = images.iter().find(|one| one.container == CASSANDRA)?;
+    let (from, to) = (version_of_cassandra(&change.from)?, version_of_cassandra(&change.to)?);
+    let major = to.0.cmp(&from.0);
+    let minor = from.1.zip(to.1).map_or(Ordering::Equal, |(from, to)| to.cmp(&from));
+    let patch = from.2.zip(to.2).map_or(Ordering::Equal, |(from, to)| to.cmp(&from));
+    let way = match major.then(minor) {
+        Ordering::Less => Way::Back,
+        Ordering::Equal if from.1.is_some() && to.1.is_some() && patch.is_lt() => Way::PatchBack,
+        _ if to.0 > from.0 + 1 => Way::OverAMajor,
+        _ => Way::On,
+    };
+    Some((way, change))
+}
+
+/// Major, minor and patch, as far as the tag says them; a tag of OpenSDN's says what is in its images.
+fn version_of_cassandra(image: &str) -> Option<(u32, Option<u32>, Option<u32>)> {
+    let tag = images::tag(image)?;
+    if Version::of_tag(tag).is_some() {
+        let (major, minor) = line(CASSANDRA, image)?;
+        return Some((major, Some(minor), None));
+    }
+    let mut numbers = tag.split(['.', '-', '_', '+']).map(|part| part.parse::<u32>().ok());
+    let major = numbers.next()??;
+    let minor = numbers.next().flatten();
+    let patch = minor.and_then(|_| numbers.next().flatten());
+    // Of such numbers none is a version of Cassandra: 20240101 is a date.
+    (major < 19).then_some((major, minor, patch))
+}
+
+/// What of a service counts its version, and the change of it, where old and new are not of one line, or tags do not tell.
+pub(super) fn other_line<'a>(
+    id: &str,
+    images: &'a [ImageChange],
+) -> Option<(&'static str, &'a ImageChange)> {
+    let container = match id.split_once('/')?.0 {
+        "Cassandra" => "cassandra",
+        "Rabbitmq" => "rabbitmq",
+        _ => return None,
+    };
+    let change = images.iter().find(|one| one.container == container)?;
+    let lines = line(container, &change.from).zip(line(container, &change.to));
+    lines.is_none_or(|(from, to)| from != to).then_some((container, change))
+}
+
+/// Why a service cannot have its earlier image again once it ran the new one.
+pub(super) fn no_way_back(id: &str, images: &[ImageChange]) -> Option<String> {
+    let (container, change) = other_line(id, images)?;
+    let what = match container {
+        "cassandra" => "may write tables that the earlier one does not read",
+        _ => "may enable feature flags with which the earlier one does not start",
+    };
+    Some(format!("{id}: {} {what} ({})", change.to, change.from))
+}
+
+/// Within which an earlier version reads what a later one has written: of the project's own images the first two numbers
+/// of the tag; of those that OpenSDN packs what is in them (tf-container-builder, `containers/external`).
+fn line(container: &str, image: &str) -> Option<(u32, u32)> {
+    let tag = images::tag(image)?;
+    let Some(release) = Version::of_tag(tag) else {
+        let mut numbers = tag.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+        return Some((numbers.next()?.ok()?, numbers.next()?.ok()?));
+    };
+    Some(match (container, (release.year, release.number)) {
+        ("cassandra", _) => (3, 11),
+        (_, (..=20, _) | (21, ..=3)) => (3, 7),
+        (_, (21, 4)) if release.patch == 1 => (3, 7),
+        (_, (21, _)) => return None,
+        // 3.7.28 or 3.10.7, by the system that the image was built on, which is the same for a release.
+        (_, (year @ ..=24, number)) => (1000 + year, number),
+        _ => (3, 10),
+    })
+}
