@@ -15,5 +15,6 @@ mod golden;
 mod nested;
 mod pages;
 mod rendered_files;
+mod start_from_nothing;
 mod supervise;
 mod vrouter_start;

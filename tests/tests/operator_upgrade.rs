@@ -302,3 +302,33 @@ async fn an_upgrade_that_is_deleted_leaves_services_that_are_kept() -> Outcome {
     assert_eq!(world.tags().await?, ["R24.1.2"]);
     Ok(())
 }
+
+/// As the page says it of a RabbitMQ of another version (docs/src/upgrade.md).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rabbitmq_that_is_stopped_starts_from_nothing_with_the_image_of_an_upgrade() -> Outcome {
+    const RABBITMQ: [&str; 2] = ["rabbitmqs.tf.tungsten.io", "rabbitmq1"];
+    let world = World::of(&manager(&["Rabbitmq"]), 1).await?;
+    let had_quorum = async || {
+        let status = get(&world.sandbox, RABBITMQ).await["status"].clone();
+        let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.iter().any(|one| one["type"] == "HadQuorum" && one["status"] == "True")
+    };
+    eventually("its members have served", had_quorum).await;
+    change(&world.sandbox, &["annotate"], RABBITMQ, &["opensdn.io/stopped=true"]).await?;
+    eventually("its pods are gone", async || world.tags().await.is_ok_and(|all| all.is_empty()))
+        .await;
+    let force = json!(["OSDN5014", "OSDN5008"]);
+    world.create("over", json!({"version": "R25.1", "force": force, "waveTimeout": "5m"})).await?;
+    let waits = async || {
+        let step = world.status("over").await["steps"][0].clone();
+        step["message"].to_string().contains("opensdn.io/stopped is set")
+    };
+    eventually("it waits for the annotation", waits).await;
+    let nothing = json!({"status": {"conditions": []}}).to_string();
+    let patch = ["patch", "--subresource=status", "--type=merge", "-p", &nothing];
+    change(&world.sandbox, &patch, RABBITMQ, &[]).await?;
+    change(&world.sandbox, &["annotate"], RABBITMQ, &["opensdn.io/stopped-"]).await?;
+    world.until("over", "Succeeded").await;
+    assert_eq!(world.tags().await?, ["R25.1"]);
+    Ok(())
+}

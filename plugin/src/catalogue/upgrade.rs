@@ -113,9 +113,16 @@ const CODES: [(&str, Severity, &str, &str, &str); 17] = [
         Deny,
         "versions of RabbitMQ that may not run beside each other",
         "Images of RabbitMQ up to R24.1 have 3.7 or 3.10, by the system that they were built on; from R25.1 on 3.10. A member \
-         of 3.10 cannot join a cluster of 3.7 members, so that one after the other does not work.",
-        "rabbitmqctl version in a pod of it: if it is 3.10 already, --force OSDN5014; else stop all members first \
-         (annotation opensdn.io/stopped on the Rabbitmq)",
+         of 3.10 cannot join a cluster of 3.7 members, so that one after the other does not work, and it does not start with \
+         what 3.7 has stored either: upstream has no way from one to the other in place. A bus that starts with nothing has lost \
+         what was queued. Services declare their exchange and queues again when they connect, and read the database when they \
+         start, as they do in the waves behind it.",
+        "rabbitmqctl version in a pod of it: if it is 3.10 already, --force OSDN5014. Else, with what is queued lost: kubectl \
+         annotate rabbitmqs.tf.tungsten.io NAME opensdn.io/stopped=true; when its pods are gone, on each of their nodes: mv \
+         /var/lib/contrail/rabbitmq /var/lib/contrail/rabbitmq-before; upgrade apply --force OSDN5014,OSDN5008; when upgrade \
+         status says that it waits for the annotation: kubectl patch rabbitmqs.tf.tungsten.io NAME --subresource=status \
+         --type=merge -p '{\"status\":{\"conditions\":[]}}', by which it may start from nothing, then kubectl annotate \
+         rabbitmqs.tf.tungsten.io NAME opensdn.io/stopped-",
     ),
     (
         "OSDN5015",
