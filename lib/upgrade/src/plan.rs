@@ -9,6 +9,7 @@ use opensdn_crds::upgrade::{
 };
 use serde_json::{Value, json};
 
+pub use self::data_stores::rewrites;
 use self::data_stores::{Way, no_way_back, other_line};
 use crate::digest::digest;
 use crate::health;
@@ -404,6 +405,9 @@ impl Remarks<'_> {
                 );
                 self.add("OSDN5012", WARNING, &message);
             }
+        }
+        for why in plan.steps.iter().filter_map(rewrites) {
+            self.add("OSDN5018", WARNING, &why);
         }
         if plan.waves.iter().any(|wave| wave.name == "vrouters") {
             let at_once = self.spec.vrouters_at_once.unwrap_or(1);

@@ -5,7 +5,7 @@ use super::{Finder, Meaning, Severity};
 use Severity::{Deny, Warn};
 
 /// Code, how bad it is, what is wrong, why, what to do.
-const CODES: [(&str, Severity, &str, &str, &str); 17] = [
+const CODES: [(&str, Severity, &str, &str, &str); 18] = [
     (
         "OSDN5002",
         Deny,
@@ -150,6 +150,16 @@ const CODES: [(&str, Severity, &str, &str, &str); 17] = [
         "Before an upgrade begins the API server is asked whether it would take all new images, and a policy or its schema \
          refuses them.",
         "put right what the message says, or ask who has made the policy; it is tried again every minute",
+    ),
+    (
+        "OSDN5018",
+        Warn,
+        "a Config of another release rewrites what is stored",
+        "The first API of another version looks through the whole database when it starts, and answers 503 to everything until \
+         that has ended. What earlier releases have stored it rewrites: it fills fields, moves references, and drops what is not \
+         used any more. The way back gives Config its earlier image, and not the earlier database.",
+        "take a backup of the database before; with a large one give the wave more time: --wave-timeout 1h; to look once more: \
+         --pause-before config",
     ),
     (
         "OSDN5020",

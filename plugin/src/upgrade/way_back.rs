@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use kube::ResourceExt as _;
 use opensdn_crds::upgrade::{Goal, ImageChange, Phase, State, Step, Upgrade, UpgradeSpec};
 use opensdn_upgrade::next::{Situation, next};
+use opensdn_upgrade::plan::rewrites;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
@@ -36,6 +37,8 @@ pub(crate) struct UpgradeRollBack {
     pub(crate) services: Vec<BackService>,
     /// The waves that keep the new images.
     pub(crate) stays: Vec<StayingWave>,
+    /// What the way back does not undo.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// A service that gets its earlier images.
@@ -96,7 +99,9 @@ impl UpgradeRollBack {
             Some(StayingWave { wave: step.wave.clone(), why: step.no_way_back.clone()? })
         });
         let stays = stays.collect();
-        Self { services: services.collect(), stays, ..Self::without_change(upgrade) }
+        let ran = steps.iter().filter(back).filter(|step| step.ran == Some(true));
+        let warnings = ran.filter_map(rewrites).collect();
+        Self { services: services.collect(), stays, warnings, ..Self::without_change(upgrade) }
     }
 
     /// Where nothing is to be changed.
@@ -108,6 +113,7 @@ impl UpgradeRollBack {
             message: String::new(),
             services: Vec::new(),
             stays: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 
@@ -120,7 +126,8 @@ impl UpgradeRollBack {
         });
         let stays = self.stays.iter();
         let stays = stays.map(|one| format!("  stays  the wave {}: {}", one.wave, one.why));
-        back.chain(stays).map(|line| format!("  {}", one_line(&line))).collect()
+        let warnings = self.warnings.iter().map(|text| format!("  warning  {text}"));
+        back.chain(stays).chain(warnings).map(|line| format!("  {}", one_line(&line))).collect()
     }
 
     /// Writes it.

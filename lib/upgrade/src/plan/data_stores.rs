@@ -1,9 +1,9 @@
 //! What of an image is a data store of another project: which version it has, how far an earlier one reads what it has
-//! written, and whether one may follow the other.
+//! written, and whether one may follow the other. And what OpenSDN itself rewrites in them.
 
 use std::cmp::Ordering;
 
-use opensdn_crds::upgrade::ImageChange;
+use opensdn_crds::upgrade::{ImageChange, Step};
 
 use crate::images;
 use crate::version::Version;
@@ -100,4 +100,25 @@ fn line(container: &str, image: &str) -> Option<(u32, u32)> {
         (_, (year @ ..=24, number)) => (1000 + year, number),
         _ => (3, 10),
     })
+}
+
+/// What the API of Config rewrites when it is of another release, which its earlier image does not undo (tf-controller,
+/// `src/config/api-server/vnc_cfg_api_server/vnc_db.py`: `db_resync`, `_dbe_resync_worker`). Nothing where both are known to
+/// be of one.
+#[must_use]
+pub fn rewrites(step: &Step) -> Option<String> {
+    step.id.split_once('/').filter(|(kind, _)| *kind == "Config")?;
+    let change = step.images.iter().find(|one| one.container == "api")?;
+    let release = |image: &str| {
+        let version = images::tag(image).and_then(Version::of_tag);
+        version.map(|one| (one.year, one.number))
+    };
+    if release(&change.from).is_some_and(|from| release(&change.to) == Some(from)) {
+        return None;
+    }
+    Some(format!(
+        "{}: the first API of another release ({}) looks through the whole database when it starts, answers 503 until that has \
+         ended, and rewrites objects of earlier releases; on the way back {} gets the database as it is then: take a backup",
+        step.id, change.to, change.from
+    ))
 }

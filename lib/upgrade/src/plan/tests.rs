@@ -89,16 +89,17 @@ fn a_way_that_upstream_has_not_tried_is_refused_by_its_code() {
             (expected.iter().map(|one| (*one).to_owned()).collect(), may)
         );
     };
-    is(of("R21.4", "R24.1", &[]), &[], true);
-    is(of("R24.1", "R25.1", &[]), &["OSDN5011 Warning"], true);
-    is(of("R21.3", "R24.1", &[]), &["OSDN5006 Skippable"], false);
-    is(of("R21.3", "R24.1", &["OSDN5006"]), &["OSDN5006 Forced"], true);
+    const REWRITES: &str = "OSDN5018 Warning";
+    is(of("R21.4", "R24.1", &[]), &[REWRITES], true);
+    is(of("R24.1", "R25.1", &[]), &["OSDN5011 Warning", REWRITES], true);
+    is(of("R21.3", "R24.1", &[]), &["OSDN5006 Skippable", REWRITES], false);
+    is(of("R21.3", "R24.1", &["OSDN5006"]), &["OSDN5006 Forced", REWRITES], true);
     is(of("R24.1.2", "R24.1.1", &[]), &["OSDN5005 Skippable"], false);
-    is(of("R24.1", "R21.4", &["OSDN5005"]), &["OSDN5005 Refused"], false);
-    is(of("R25.1", "R26.1", &[]), &["OSDN5009 Skippable"], false);
-    is(of("R24.1", "nightly", &[]), &["OSDN5004 Skippable"], false);
-    is(of("latest", "R24.1", &[]), &["OSDN5004 Skippable"], false);
-    is(of("2008", "R21.4", &[]), &["OSDN5006 Skippable"], false);
+    is(of("R24.1", "R21.4", &["OSDN5005"]), &["OSDN5005 Refused", REWRITES], false);
+    is(of("R25.1", "R26.1", &[]), &["OSDN5009 Skippable", REWRITES], false);
+    is(of("R24.1", "nightly", &[]), &["OSDN5004 Skippable", REWRITES], false);
+    is(of("latest", "R24.1", &[]), &["OSDN5004 Skippable", REWRITES], false);
+    is(of("2008", "R21.4", &[]), &["OSDN5006 Skippable", REWRITES], false);
 }
 
 #[test]
@@ -204,7 +205,7 @@ fn an_image_of_an_older_release_is_a_downgrade_also_where_it_is_given() {
     };
     assert_eq!(
         codes(&planned(&[("config", "api", image)], &["Config/a"], &spec)),
-        ["OSDN5005 Refused"]
+        ["OSDN5005 Refused", "OSDN5018 Warning"]
     );
 }
 
@@ -258,6 +259,22 @@ fn versions_of_rabbitmq_that_cannot_be_mixed_refuse_it() {
     let image = "contrail-external-rabbitmq:R24.1";
     let plan = planned(&[("rabbitmq", "rabbitmq", image)], &["Rabbitmq/a"], &version("R25.1"));
     assert!(codes(&plan).contains(&"OSDN5014 Skippable".to_owned()), "{:?}", codes(&plan));
+}
+
+#[test]
+fn what_a_config_of_another_release_rewrites_is_known_before() {
+    let plan = planned(&THREE, &READY, &version("R25.1"));
+    let remark = plan.remarks.iter().find(|one| one.code == "OSDN5018").unwrap();
+    let (from, to) =
+        ("contrail-controller-config-api:R24.1", "opensdn-controller-config-api:R25.1");
+    assert!(
+        remark.message.starts_with("Config/a: ") && remark.message.contains(from),
+        "{}",
+        remark.message
+    );
+    assert!(remark.message.contains(to) && plan.may_begin(), "{}", remark.message);
+    let of_a_patch = planned(&THREE, &READY, &version("R24.1.1"));
+    assert!(of_a_patch.remarks.iter().all(|one| one.code != "OSDN5018"));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::checks::upgrade;
 const OF: Mode = Mode::Upgrade;
 
 /// In the order in which they are reported.
-pub(super) const CHECKS: [Check; 18] = [
+pub(super) const CHECKS: [Check; 19] = [
     check(
         "B001",
         (Upgrade, OF, Fatal),
@@ -161,5 +161,13 @@ pub(super) const CHECKS: [Check; 18] = [
         "Services may run images of two releases, and what the later ones have written the earlier ones may not read.",
         "kubectl opensdn explain OSDN5016",
         Some(|world| upgrade::remarks(world, "OSDN5016", "none is")),
+    ),
+    check(
+        "B114",
+        (Upgrade, OF, Warning),
+        "Config has what it stored as it was [OSDN5018]",
+        "The first API of another release rewrites what earlier ones have stored, and on the way back it stays so.",
+        "kubectl opensdn explain OSDN5018",
+        Some(|world| upgrade::remarks(world, "OSDN5018", "its release stays")),
     ),
 ];

@@ -154,6 +154,23 @@ fn the_way_back_is_what_would_be_decided_and_says_what_stays() {
 }
 
 #[test]
+fn a_way_back_says_again_what_a_config_of_another_release_has_rewritten() {
+    let done = status("Succeeded", &["config Succeeded"], &["Config/a config Succeeded"]);
+    let way = UpgradeRollBack::of(&upgrade(json!({}), done.clone()));
+    let lines = way.lines().join("\n");
+    assert!(
+        lines.contains("warning Config/a: the first API of another release (x/api:R25.1)"),
+        "{lines}"
+    );
+    assert!(lines.contains("x/api:R24.1 gets the database as it is then"), "{lines}");
+    let mut not_started = done;
+    not_started["steps"][0]["ran"] = json!(false);
+    assert!(UpgradeRollBack::of(&upgrade(json!({}), not_started)).warnings.is_empty());
+    let other = status("Succeeded", &["control Succeeded"], &["Control/a control Succeeded"]);
+    assert!(UpgradeRollBack::of(&upgrade(json!({}), other)).warnings.is_empty());
+}
+
+#[test]
 fn one_goes_back_also_from_the_end_and_only_once() {
     let done = status("Succeeded", &["config Succeeded"], &["Config/a config Succeeded"]);
     assert_eq!(written(roll_back(&upgrade(json!({}), done.clone()))), json!({"goal": "RollBack"}));
