@@ -37,7 +37,9 @@ type Noticed = (Reach, &'static str);
 /// Cassandra's keyspaces are on all nodes and are read and written by a majority (`cfgm_common/datastore/drivers/
 /// cassandra_cql.py`), as ZooKeeper's are, so that of two members one does not suffice. An agent has sessions with two
 /// control nodes (`agent.h`, MAX_XMPP_SERVERS); when the last one ends, it keeps routes only with graceful restart
-/// (`controller_timer.cc`, LlgrStaleTimer).
+/// (`controller_timer.cc`, LlgrStaleTimer). Kafka is in the pods of AnalyticsAlarm: 2.6.3 up to R24.1 and 3.9.1 in R25.1
+/// (tf-container-builder, `containers/external/kafka/Dockerfile`). As upstream, the operator gives no inter.broker.protocol.version,
+/// so that brokers of the later one speak to each other as the earlier ones do not understand.
 const KINDS: [(&str, usize, Noticed, Noticed); 13] = [
     (
         "Cassandra",
@@ -106,7 +108,10 @@ const KINDS: [(&str, usize, Noticed, Noticed); 13] = [
         "AnalyticsAlarm",
         2,
         (Service, "away while its pod is replaced: no alarm is raised"),
-        (Reconnect, "the others raise alarms for it"),
+        (
+            Reconnect,
+            "the others raise alarms for it; with another Kafka some may be missing until the last pod is replaced",
+        ),
     ),
     (
         "AnalyticsSnmp",
@@ -174,6 +179,12 @@ mod tests {
         check("Zookeeper", 5, Reconnect, "4 of 5 members serve on");
         check("Zookeeper", 2, Service, "one of two is no majority");
         check("Rabbitmq", 2, Reconnect, "1 of 2 members serve on");
+    }
+
+    #[test]
+    fn alarms_may_be_missing_while_brokers_of_kafka_have_several_versions() {
+        check("AnalyticsAlarm", 3, Reconnect, "until the last pod is replaced");
+        check("AnalyticsAlarm", 1, Service, "no alarm is raised");
     }
 
     #[test]
