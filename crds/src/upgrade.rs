@@ -303,8 +303,10 @@ pub struct Step {
     pub state: State,
     /// Its images.
     pub images: Vec<ImageChange>,
-    /// Its pods when it was planned; each is to be replaced once.
+    /// Its pods when it was planned; each is to be replaced once. Of many some are named.
     pub pods: Option<Vec<String>>,
+    /// How many pods it had when it was planned.
+    pub pod_count: Option<i64>,
     /// When it started, RFC 3339.
     pub started_at: Option<String>,
     /// When it ended, RFC 3339.
@@ -360,6 +362,7 @@ impl Step {
             state: State::Pending,
             images,
             pods: None,
+            pod_count: None,
             started_at: None,
             finished_at: None,
             canary_since: None,

@@ -17,6 +17,9 @@ use crate::images::{self, Service};
 use crate::order::{self, WAVES};
 use crate::version::{RELEASES, Version};
 
+/// The codes that `force` can pass over: those of [`SKIPPABLE`].
+pub const FORCEABLE: [&str; 6] =
+    ["OSDN5004", "OSDN5005", "OSDN5006", "OSDN5008", "OSDN5009", "OSDN5014"];
 /// The severity of a remark that cannot be passed over.
 pub const REFUSED: &str = "Refused";
 /// Of one that `force` can pass over.
@@ -96,7 +99,14 @@ impl Plan {
 /// How many pods these steps replace.
 #[must_use]
 pub fn pods(steps: &[Step]) -> usize {
-    steps.iter().filter_map(|step| step.pods.as_ref()).map(Vec::len).sum()
+    steps.iter().filter_map(pod_count).sum()
+}
+
+/// How many pods a step replaces, if its object is there. An Upgrade of before they were counted has their names alone.
+#[must_use]
+pub fn pod_count(step: &Step) -> Option<usize> {
+    let count = step.pod_count.and_then(|count| usize::try_from(count).ok());
+    count.or_else(|| step.pods.as_ref().map(Vec::len))
 }
 
 /// The plan.
@@ -145,13 +155,12 @@ pub fn plan(input: &Input<'_>) -> Plan {
 
 fn step(service: &Service, images: Vec<ImageChange>, all: &[health::Service]) -> Step {
     let id = service.id();
-    let pods = all
-        .iter()
-        .find(|one| one.id == id)
-        .map(|one| one.pods.iter().take(MOST_PODS).map(|pod| pod.name.clone()).collect::<Vec<_>>());
+    let all = all.iter().find(|one| one.id == id).map(|one| &one.pods);
+    let pods = all.map(|pods| pods.iter().take(MOST_PODS).map(|pod| pod.name.clone()).collect());
+    let pod_count = all.and_then(|pods| i64::try_from(pods.len()).ok());
     let wave = order::wave_of(service.facts.kind).map_or("", |wave| wave.name);
     let no_way_back = no_way_back(&id, &images);
-    Step { pods, no_way_back, ..Step::new(id, wave.to_owned(), images) }
+    Step { pods, pod_count, no_way_back, ..Step::new(id, wave.to_owned(), images) }
 }
 
 fn wave(wave: &order::Wave, steps: &[Step]) -> Wave {

@@ -99,8 +99,11 @@ pub struct ServiceReport {
     pub state: State,
     /// Its images.
     pub images: Vec<ImageChange>,
-    /// Its pods, when it was planned.
+    /// Its pods, when it was planned; of many some are named.
     pub pods: Vec<String>,
+    /// How many pods it had, when it was planned.
+    #[serde(default)]
+    pub pod_count: usize,
     /// How long it took.
     pub seconds: Option<i64>,
     /// How often it was begun.
@@ -167,6 +170,7 @@ fn service(step: &opensdn_crds::upgrade::Step) -> ServiceReport {
         state: step.state,
         images: step.images.clone(),
         pods: step.pods.clone().unwrap_or_default(),
+        pod_count: plan::pod_count(step).unwrap_or_default(),
         seconds: seconds(step.started_at.as_ref(), step.finished_at.as_ref()),
         attempts: step.attempts.unwrap_or_default(),
         restarts: step.restarts.unwrap_or_default(),
@@ -204,6 +208,7 @@ mod tests {
         let step = |id: &str| opensdn_crds::upgrade::Step {
             state: State::Succeeded,
             pods: Some(vec!["a-0".to_owned(), "a-1".to_owned()]),
+            pod_count: Some(300),
             started_at: time(1),
             finished_at: time(8),
             attempts: Some(1),
@@ -233,7 +238,7 @@ mod tests {
         let report = report("tf/to-r25", &UpgradeSpec::default(), &status);
         assert_eq!(
             (report.seconds, report.predicted_restarts, report.unplanned_restarts),
-            (Some(40), 2, 3)
+            (Some(40), 300, 3)
         );
         let service = &report.waves[0].services[0];
         assert_eq!(

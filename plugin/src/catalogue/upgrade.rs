@@ -1,6 +1,8 @@
 //! What speaks against an upgrade, or is to be known of one, explained. When each is given is decided in
 //! `opensdn-upgrade`; here is what is behind it, and what to do.
 
+use opensdn_upgrade::plan::FORCEABLE;
+
 use super::{Finder, Meaning, Severity};
 use Severity::{Deny, Warn};
 
@@ -193,14 +195,13 @@ pub(super) fn meanings() -> impl Iterator<Item = (&'static str, Meaning)> {
 /// The code that is written so: `5008`, `osdn5008`.
 ///
 /// # Errors
-/// It is none of an upgrade's.
+/// It is none that can be passed over.
 pub(crate) fn code(text: &str) -> Result<String, String> {
     let code = super::normalized(text);
-    let refusals = CODES.iter().filter(|one| one.1 == Deny).map(|one| one.0);
-    if refusals.clone().any(|one| one == code) {
+    if FORCEABLE.contains(&&*code) {
         return Ok(code);
     }
-    Err(format!("codes that refuse an upgrade are {}", refusals.collect::<Vec<_>>().join(", ")))
+    Err(format!("codes that can be passed over are {}", FORCEABLE.join(", ")))
 }
 
 #[cfg(test)]
@@ -227,11 +228,17 @@ mod tests {
     }
 
     #[test]
-    fn a_code_that_refuses_no_upgrade_cannot_be_forced() {
+    fn a_code_that_nothing_passes_over_cannot_be_forced() {
         assert_eq!(code("5008").as_deref(), Ok("OSDN5008"));
         assert_eq!(code("osdn-5006").as_deref(), Ok("OSDN5006"));
         for text in ["OSDN5013", "OSDN1201", "all", ""] {
             assert!(code(text).unwrap_err().contains("OSDN5008"), "{text}");
         }
+        for text in ["OSDN5002", "OSDN5003", "OSDN5007", "OSDN5010", "OSDN5015", "OSDN5017"] {
+            assert!(code(text).unwrap_err().starts_with("codes that can be passed over"), "{text}");
+        }
+        assert!(
+            FORCEABLE.iter().all(|one| CODES.iter().any(|code| code.0 == *one && code.1 == Deny))
+        );
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use opensdn_crds::upgrade::{ImageChange, Step, UpgradeRemark, UpgradeSpec};
 use opensdn_upgrade::images::release;
 use opensdn_upgrade::order::{IMAGES, has_canary};
-use opensdn_upgrade::plan::{FORCED, Plan, REFUSED, SKIPPABLE};
+use opensdn_upgrade::plan::{FORCED, Plan, REFUSED, SKIPPABLE, pod_count};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -14,9 +14,8 @@ use super::table::{self, Row};
 use crate::output::Answer;
 use crate::ui::{Layout, one_line, style, wrap};
 
-/// Data stores, whose members elect one that leads: `operator/src/components`, and how each is replaced in
-/// `operator/src/ensemble`.
-const ENSEMBLES: &[&str] = &["Cassandra", "Rabbitmq", "Zookeeper"];
+/// Whose members elect one that leads: the operator replaces it last (`operator/src/ensembles`).
+const HAS_LEADER: &str = "Zookeeper";
 
 /// What `upgrade plan` answers.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -67,9 +66,12 @@ struct PlannedService {
     wave: String,
     /// Kind and name.
     service: String,
-    /// Its pods, if its object is there.
+    /// Its pods, if its object is there; of many some are named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pods: Option<Vec<String>>,
+    /// How many pods it has, if its object is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pod_count: Option<usize>,
     /// The release, or else the tags, of the images that are replaced.
     from: String,
     /// Those that replace them.
@@ -158,7 +160,7 @@ impl UpgradePlan {
             // The name of a wave is in its first row.
             let wave = if one.wave == before { "" } else { &one.wave };
             before = &one.wave;
-            let pods = one.pods.as_ref().map_or("-".to_owned(), |pods| pods.len().to_string());
+            let pods = one.pod_count.map_or("-".to_owned(), |count| count.to_string());
             let to =
                 if one.from == one.to { format!("{} (elsewhere)", one.to) } else { one.to.clone() };
             let (service, from) = (one.service.clone(), one.from.clone());
@@ -204,7 +206,8 @@ impl UpgradePlan {
 
 fn service(step: Step, spec: &UpgradeSpec) -> PlannedService {
     let kind = step.id.split('/').next().unwrap_or_default();
-    let pods = step.pods.as_ref().map_or(0, Vec::len);
+    let pod_count = pod_count(&step);
+    let pods = pod_count.unwrap_or_default();
     let (method, disruption) = (method(kind, pods, spec), disruption(kind, pods));
     let of = |side: fn(&ImageChange) -> &str| release(step.images.iter().map(side));
     PlannedService {
@@ -215,6 +218,7 @@ fn service(step: Step, spec: &UpgradeSpec) -> PlannedService {
         wave: step.wave,
         service: step.id,
         pods: step.pods,
+        pod_count,
         images: step.images,
     }
 }
@@ -230,7 +234,7 @@ fn method(kind: &str, pods: usize, spec: &UpgradeSpec) -> String {
         }
         "Vrouter" => return format!("node by node{when_drained}"),
         _ if pods <= 1 => "its one pod",
-        kind if ENSEMBLES.contains(&kind) => "one at a time, leader last",
+        HAS_LEADER => "first pod looked at, then one at a time, leader last",
         kind if has_canary(kind) => "first pod looked at, then one at a time",
         _ => "one at a time",
     };

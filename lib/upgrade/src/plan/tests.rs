@@ -67,6 +67,40 @@ fn steps_are_in_the_order_of_the_waves_and_only_of_what_changes() {
 }
 
 #[test]
+fn pods_that_are_not_named_are_counted() {
+    let (manager, mut services) = (manager(&THREE), ready(&READY));
+    let many = (0..1000).map(|number| Pod { name: format!("vrouter-{number}"), ..Pod::default() });
+    services[0].pods = many.collect();
+    let spec = version("R24.1.1");
+    let input = Input {
+        spec: &spec,
+        manager: &manager,
+        paused: None,
+        release: None,
+        ziu_state: None,
+        services: &services,
+    };
+    let plan = plan(&input);
+    let vrouters = plan.steps.iter().find(|step| step.id == "Vrouter/a").unwrap();
+    assert_eq!(
+        (vrouters.pods.as_ref().map(Vec::len), pod_count(vrouters)),
+        (Some(256), Some(1000))
+    );
+    assert_eq!(plan.pods(), 1004);
+    // As operators of before have written it.
+    let earlier = Step { pod_count: None, ..vrouters.clone() };
+    assert_eq!(pod_count(&earlier), Some(256));
+}
+
+#[test]
+fn what_can_be_forced_is_what_the_plan_lets_pass() {
+    let source = include_str!("../plan.rs");
+    let forced = source.split("unless_forced(\"").skip(1).filter_map(|rest| rest.get(..8));
+    let forced: BTreeSet<&str> = forced.collect();
+    assert_eq!(forced.into_iter().collect::<Vec<_>>(), FORCEABLE);
+}
+
+#[test]
 fn the_hash_is_of_what_would_be_done_and_not_of_how_the_cluster_is() {
     let hash = |ids: &[&str], tag: &str| planned(&THREE, ids, &version(tag)).hash();
     assert_eq!(hash(&READY, "R24.1.1"), hash(&[], "R24.1.1"));

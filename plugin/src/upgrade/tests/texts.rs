@@ -2,6 +2,7 @@
 
 use k8s_openapi::jiff::Timestamp;
 use opensdn_crds::upgrade::UpgradeSpec;
+use opensdn_upgrade::health::{Pod, Service};
 use serde_json::{Value, json};
 
 use super::{status, upgrade};
@@ -97,7 +98,8 @@ fn a_plan_says_for_each_service_which_images_it_gets_and_how() {
         "WAVE         SERVICE        PODS  FROM    TO     METHOD".to_owned(),
         "images       -              -     -       -      nodes pull the new images in advance"
             .to_owned(),
-        "data-stores  Cassandra/a    3     3.11.3  4.1.5  one at a time, leader last".to_owned(),
+        "data-stores  Cassandra/a    3     3.11.3  4.1.5  first pod looked at, then one at a time"
+            .to_owned(),
         "config       Config/a       3     R24.1   R25.1  first pod looked at, then one at a time"
             .to_owned(),
         "control      Kubemanager/a  3     R24.1   R25.1  one at a time".to_owned(),
@@ -125,6 +127,25 @@ fn a_plan_says_for_each_service_which_images_it_gets_and_how() {
     let reach = document["services"].as_array().into_iter().flatten();
     let reach: Vec<&Value> = reach.map(|one| &one["disruption"]["reach"]).collect();
     assert_eq!(reach, ["reconnect", "reconnect", "reconnect", "workloads"]);
+}
+
+#[test]
+fn of_the_data_stores_zookeeper_alone_has_a_leader_that_comes_last() {
+    let image = |name: &str| json!({"containers": containers(name, &format!("contrail-external-{name}:R24.1"))});
+    let item = |name: &str| json!({"metadata": {"name": "a"}, "spec": {"serviceConfiguration": image(name)}});
+    let manager = json!({"spec": {"services": {"zookeeper": item("zookeeper"),
+        "rabbitmq": item("rabbitmq"), "cassandras": [item("cassandra")]}}});
+    let services = ["Zookeeper/a", "Rabbitmq/a", "Cassandra/a"].map(|id| Service {
+        id: id.to_owned(),
+        pods: vec![Pod::default(); 3],
+        ..Service::default()
+    });
+    let world = World { manager, services: services.into() };
+    let plan = json!(planned(json!({}), &world));
+    let methods = plan["services"].as_array().unwrap().iter();
+    let leads = methods.filter(|one| one["method"].as_str().unwrap().ends_with("leader last"));
+    let leads: Vec<_> = leads.map(|one| &one["service"]).collect();
+    assert_eq!(leads, ["Zookeeper/a"]);
 }
 
 #[test]
