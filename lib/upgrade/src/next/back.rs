@@ -59,9 +59,13 @@ impl Run<'_> {
         };
         self.status.finished_at = None;
         match (count, staying.is_empty()) {
-            (0, false) => self.stop_for(&format!(
-                "{why}; there is no way back{stays}; another Upgrade with an image that works is the way out"
-            )),
+            (0, false) => {
+                let (namespace, name) = self.at.upgrade.split_once('/').unwrap_or_default();
+                self.stop_for(&format!(
+                    "{why}; there is no way back{stays}; the way out is another Upgrade with an image that works, after kubectl delete \
+                     upgrade {name} -n {namespace}"
+                ));
+            }
             (0, true) => self.end(Phase::RolledBack, format!("{why}; nothing had been changed")),
             _ => self.set(
                 Phase::RollingBack,
