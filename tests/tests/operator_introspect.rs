@@ -184,7 +184,8 @@ async fn an_agent_without_a_control_node_is_in_the_status_though_its_pod_is_read
 
     let _third = Agent::start(&sandbox, "127.0.79.3", number, "Functional").await?;
     second.becomes("Functional");
-    let all = json!({"functional": 3, "daemons": 3, "xmpp": {"up": 3, "all": 3}});
+    let all = json!({"functional": 3, "daemons": 3, "xmpp": {"up": 3, "all": 3},
+        "xmppSessions": {"up": 3, "all": 3}});
     eventually("all agents work", async || introspect(&sandbox).await == all).await;
 
     // Who leads next takes nothing back before it has asked itself.
