@@ -5,6 +5,7 @@
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
 mod before;
+mod killed;
 mod watched;
 mod wishes;
 
@@ -87,9 +88,13 @@ impl Cluster {
     }
 
     fn command(&self, line: &str) -> Result<Command, Failed> {
+        self.command_by(&self.kubeconfig, line)
+    }
+
+    fn command_by(&self, kubeconfig: &std::path::Path, line: &str) -> Result<Command, Failed> {
         let mut command = Command::new(program("kubectl-opensdn")?);
         let words = ["upgrade", "-n", "tf", "--kubeconfig"].map(std::ffi::OsString::from);
-        command.env_clear().env("HOME", "/nonexistent").args(words).arg(&self.kubeconfig);
+        command.env_clear().env("HOME", "/nonexistent").args(words).arg(kubeconfig);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.args(line.split_whitespace());
         Ok(command)

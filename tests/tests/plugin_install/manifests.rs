@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use opensdn_testing::Outcome;
+use opensdn_testing::installer::install_crds;
 use opensdn_testing::kubectl::{kubectl, read};
 use opensdn_testing::sandbox::Sandbox;
 use serde_json::Value;
@@ -39,6 +40,7 @@ spec:
 "#;
 
 async fn applied(sandbox: &Sandbox, folder: &Path) -> Outcome {
+    install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
     let file = folder.join("all.yaml");
     std::fs::write(&file, MANIFESTS)?;
     let file = file.display().to_string();
