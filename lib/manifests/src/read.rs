@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::build::Builder;
 use crate::comment::Comment;
 use crate::document::Document;
-use crate::problem::{Problem, codes};
+use crate::problem::{Problem, Severity, codes};
 use crate::source::{Fault, Source, Span};
 use crate::source_map::SourceMap;
 use crate::split::{behind_separator, json_stream, pieces};
@@ -32,6 +32,26 @@ pub struct Parsed {
     pub documents: Vec<Document>,
     /// What is wrong with the text itself.
     pub problems: Vec<Problem>,
+}
+
+/// Errors of one text that are shown; the first is mostly the reason for the others.
+const SHOWN: usize = 5;
+
+impl Parsed {
+    /// The first errors, each as `line:column: what is wrong; what to do`. `source` is the text that was read.
+    #[must_use]
+    pub fn errors(&self, source: &Source) -> Vec<String> {
+        let errors = self.problems.iter().filter(|one| one.severity == Severity::Error);
+        errors.take(SHOWN).map(|one| placed(source, one)).collect()
+    }
+}
+
+fn placed(source: &Source, problem: &Problem) -> String {
+    let Problem { span, message, hint, .. } = problem;
+    let place = span.map(|span| source.position(span.start));
+    let place = place.map(|place| format!("{}:{}: ", place.line, place.column));
+    let hint = if hint.is_empty() { String::new() } else { format!("; {hint}") };
+    format!("{}{message}{hint}", place.unwrap_or_default())
 }
 
 /// Reads all documents of a text. A broken document does not hide those behind it.

@@ -4,13 +4,10 @@
 use std::io::BufReader;
 use std::path::PathBuf;
 
-use opensdn_manifests::{Document, Problem, Severity, Source, Sources, read};
+use opensdn_manifests::{Document, Sources, read};
 
 use crate::error::Error;
 use crate::inputs::{self, Input, Unreadable};
-
-/// Problems of one text that are shown; the first is mostly the reason for the others.
-const SHOWN: usize = 5;
 
 /// A file, standard input or what kustomize writes, and what is in it.
 #[derive(Debug)]
@@ -43,8 +40,7 @@ fn of_input(input: &Input) -> Result<Text, Error> {
     for source in Sources::new(input.name.clone(), BufReader::new(stream)) {
         let source = source.map_err(|error| unreadable(&error))?;
         let parsed = read(&source);
-        let errors = parsed.problems.iter().filter(|one| one.severity == Severity::Error);
-        let causes: Vec<String> = errors.take(SHOWN).map(|one| placed(&source, one)).collect();
+        let causes = parsed.errors(&source);
         if !causes.is_empty() {
             let message = format!("{} cannot be understood", input.name);
             let error = Error::input("unreadable-file", message, "correct these places");
@@ -53,15 +49,6 @@ fn of_input(input: &Input) -> Result<Text, Error> {
         text.documents.extend(parsed.documents);
     }
     Ok(text)
-}
-
-/// `line:column: what is wrong`.
-fn placed(source: &Source, problem: &Problem) -> String {
-    let Problem { span, message, hint, .. } = problem;
-    let place = span.map(|span| source.position(span.start));
-    let place = place.map(|place| format!("{}:{}: ", place.line, place.column));
-    let hint = if hint.is_empty() { String::new() } else { format!("; {hint}") };
-    format!("{}{message}{hint}", place.unwrap_or_default())
 }
 
 #[cfg(test)]

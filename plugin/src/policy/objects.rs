@@ -4,7 +4,7 @@
 use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::Path;
 
-use opensdn_manifests::{Document, Limited, Problem, Severity, Source, Sources, open_named, read};
+use opensdn_manifests::{Document, Limited, Sources, open_named, read};
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure};
@@ -15,9 +15,6 @@ pub(crate) const STDIN: &str = "-";
 
 /// The most of one file: more objects do not fit into memory, and what has more may have no end.
 const MOST: u64 = 256 << 20;
-
-/// Problems of one file that are shown; the first is mostly the reason for the others.
-const SHOWN: usize = 5;
 
 /// The one object of the file.
 ///
@@ -111,15 +108,13 @@ fn documents(path: &Path) -> Result<Vec<Document>, Failure> {
     for source in Sources::new(shown(path), stream) {
         let source = source.map_err(|error| unreadable(path, &error))?;
         let parsed = read(&source);
-        refuse(path, &source, &parsed.problems)?;
+        refuse(path, parsed.errors(&source))?;
         documents.extend(parsed.documents);
     }
     Ok(documents)
 }
 
-fn refuse(path: &Path, source: &Source, problems: &[Problem]) -> Result<(), Failure> {
-    let errors = problems.iter().filter(|problem| problem.severity == Severity::Error);
-    let causes: Vec<String> = errors.take(SHOWN).map(|problem| placed(source, problem)).collect();
+fn refuse(path: &Path, causes: Vec<String>) -> Result<(), Failure> {
     if causes.is_empty() {
         return Ok(());
     }
@@ -127,15 +122,6 @@ fn refuse(path: &Path, source: &Source, problems: &[Problem]) -> Result<(), Fail
     let mut failure = Failure::new(Exit::Usage, "unreadable-file", message, "fix these places");
     failure.causes = causes;
     Err(failure)
-}
-
-/// `line:column: what is wrong`.
-fn placed(source: &Source, problem: &Problem) -> String {
-    let Problem { span, message, hint, .. } = problem;
-    let place = span.map(|span| source.position(span.start));
-    let place = place.map(|place| format!("{}:{}: ", place.line, place.column));
-    let hint = if hint.is_empty() { String::new() } else { format!("; {hint}") };
-    format!("{}{message}{hint}", place.unwrap_or_default())
 }
 
 fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
