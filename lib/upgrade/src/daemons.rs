@@ -25,6 +25,12 @@ impl Daemons {
         SessionCounts { up: self.said.functional, all: self.said.daemons }
     }
 
+    /// Whether they were asked since then.
+    #[must_use]
+    pub fn are_asked_since(&self, since: OffsetDateTime) -> bool {
+        self.asked_at.is_some_and(|asked_at| asked_at >= since)
+    }
+
     /// Whether anything is known of them.
     #[must_use]
     pub fn have_said(&self) -> bool {
@@ -151,7 +157,7 @@ pub(crate) fn lack_sessions<'a>(
     before.into_iter().filter(|before| any(before.xmpp_sessions)).find_map(|before| {
         let service = services.iter().find(|one| one.id == before.service)?;
         let now = service.daemons.as_ref()?;
-        if now.asked_at.is_none_or(|asked_at| asked_at < since) {
+        if !now.are_asked_since(since) {
             return Some(format!("agents of {} are asked for their sessions", service.id));
         }
         let gone = (before.pods - service.ready_pods()).max(0);
@@ -182,7 +188,7 @@ pub(crate) fn are_unheard(
         return false;
     };
     let since = if any(before.bgp) { since + COUNTED } else { since };
-    worked(before) && now.asked_at.is_none_or(|asked_at| asked_at < since)
+    worked(before) && !now.are_asked_since(since)
 }
 
 /// Whether one of the daemons of a service worked then.

@@ -49,20 +49,19 @@ pub(crate) fn note(
     let daemons = service.daemons.as_ref().filter(|_| before.is_some_and(daemons::worked));
     for pod in &service.pods {
         let Some(node) = &pod.node else { continue };
-        let place = known.iter().rposition(|one| one.node == *node);
-        let last = place.and_then(|place| known.get(place));
-        match since(pod, started) {
-            Some(since) if last.is_none_or(|last| end(last).is_some_and(|end| since > end)) => {
-                if known.len() >= MOST {
-                    continue;
-                }
-                known.push(NodeInterruption {
-                    node: node.clone(),
-                    since: text(since),
-                    ..NodeInterruption::default()
-                });
+        let last = known.iter().rfind(|one| one.node == *node);
+        let is_new = |since: &OffsetDateTime| {
+            last.is_none_or(|last| end(last).is_some_and(|end| *since > end))
+        };
+        if let Some(since) = since(pod, started).filter(is_new) {
+            if known.len() >= MOST {
+                continue;
             }
-            _ => {}
+            known.push(NodeInterruption {
+                node: node.clone(),
+                since: text(since),
+                ..NodeInterruption::default()
+            });
         }
         let last = known.iter_mut().rfind(|one| one.node == *node && one.seconds.is_none());
         if let Some(last) = last {

@@ -5,10 +5,9 @@ use opensdn_crds::upgrade::{
     UpgradeSpec, UpgradeStatus,
 };
 use serde::{Deserialize, Serialize};
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use crate::plan;
+use crate::time::parse;
 
 /// The name of the format.
 pub const FORMAT: &str = "opensdn.io/upgrade-report/v1";
@@ -182,7 +181,6 @@ fn service(step: &opensdn_crds::upgrade::Step) -> ServiceReport {
 /// Between two times, RFC 3339.
 #[must_use]
 pub fn seconds(from: Option<&String>, to: Option<&String>) -> Option<i64> {
-    let parse = |text: &String| OffsetDateTime::parse(text, &Rfc3339).ok();
     Some((parse(to?)? - parse(from?)?).whole_seconds())
 }
 

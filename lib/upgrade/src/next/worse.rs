@@ -12,9 +12,10 @@ impl Run<'_> {
     pub(super) fn worse(&self, step: &Step, service: &Service) -> Option<String> {
         let before = self.before(&service.id)?;
         let since = service.new_since(&step.images);
-        let asked_at = service.daemons.as_ref().and_then(|daemons| daemons.asked_at);
         let is_of_now = step.state == State::Canary
-            || since.zip(asked_at).is_some_and(|(since, asked_at)| asked_at >= since);
+            || since
+                .zip(service.daemons.as_ref())
+                .is_some_and(|(since, daemons)| daemons.are_asked_since(since));
         let of_all = || daemons::worse(before, service).filter(|_| is_of_now);
         let of_new = || daemons::new_are_worse(before, service, &step.images);
         let found = of_all().or_else(of_new);
@@ -26,11 +27,12 @@ impl Run<'_> {
 
     /// Why no other pod is replaced now, where daemons are asked: as many as may be away are, or are not known to be well.
     pub(super) fn is_full(&self, step: &Step, service: &Service) -> Option<String> {
-        self.before(&service.id).filter(|before| daemons::worked(before))?;
-        let asked_at = service.daemons.as_ref()?.asked_at;
-        let is_unheard = |pod: &&Pod| {
-            pod.ready_since.is_some_and(|ready| asked_at.is_none_or(|asked_at| asked_at < ready))
-        };
+        if !self.before(&service.id).is_some_and(daemons::worked) {
+            return None;
+        }
+        let daemons = service.daemons.as_ref()?;
+        let is_unheard =
+            |pod: &&Pod| pod.ready_since.is_some_and(|ready| !daemons.are_asked_since(ready));
         let new = service.pods.iter().filter(|pod| pod.has(&step.images, Side::New));
         let going = service
             .pods
