@@ -19,6 +19,8 @@ mod resource;
 mod schema;
 mod text;
 
+use resource::{Found, content, description};
+
 pub(crate) use nearest::Missing;
 pub(crate) use text::describe;
 
@@ -128,20 +130,23 @@ impl Kinds {
     /// # Errors
     /// There is none; with what is most like it.
     pub(crate) fn explain(&self, words: &str, depth: Depth) -> Result<FieldExplanation, Missing> {
-        let written = nearest::without_positions(words);
-        let mut names = written.split('.');
-        let first = names.next().unwrap_or_default();
-        let kind = self.0.iter().find(|kind| kind.is_called(first));
-        let kind = kind.ok_or_else(|| Missing::kind(first, &self.0))?;
-        let names: Vec<&str> = names.collect();
-        let names = kind.without_group(&names);
-        let found = kind.walk(names)?;
+        let (kind, found) = self.find(words)?;
         Ok(FieldExplanation {
             api_version: format!("{}/{}", kind.definition.spec.group, kind.version),
             kind: kind.name().to_owned(),
             codes: codes::of(kind.name(), &found.path, self),
             field: schema::field(&kind.word(), &found, depth),
         })
+    }
+
+    fn find(&self, words: &str) -> Result<(&Kind, Found<'_>), Missing> {
+        let written = nearest::without_positions(words);
+        let mut names = written.split('.');
+        let first = names.next().unwrap_or_default();
+        let kind = self.0.iter().find(|kind| kind.is_called(first));
+        let kind = kind.ok_or_else(|| Missing::kind(first, &self.0))?;
+        let names: Vec<&str> = names.collect();
+        Ok((kind, kind.walk(kind.without_group(&names))?))
     }
 
     /// The kind of that name, exactly.
@@ -153,14 +158,14 @@ impl Kinds {
     pub(crate) fn beginning_with(&self, typed: &str) -> Vec<(String, String)> {
         let Some((parent, start)) = typed.rsplit_once('.') else {
             let fits = |kind: &&Kind| kind.word().starts_with(&typed.to_lowercase());
-            let named = |kind: &Kind| (kind.word(), resource::description(&kind.root));
+            let named = |kind: &Kind| (kind.word(), description(&kind.root));
             return self.0.iter().filter(fits).map(named).collect();
         };
-        let Ok(found) = self.explain(parent, Depth::One) else { return Vec::new() };
-        let name = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
-        let fields = found.field.fields.into_iter().map(|one| (name(&one.path), one.description));
+        // Which codes there are for it nothing shows here, and to find them takes its time.
+        let Ok((_, found)) = self.find(parent) else { return Vec::new() };
+        let fields = content(found.schema).properties.iter().flatten();
         let fitting = fields.filter(|(name, _)| name.starts_with(start));
-        fitting.map(|(name, said)| (format!("{parent}.{name}"), said)).collect()
+        fitting.map(|(name, said)| (format!("{parent}.{name}"), description(said))).collect()
     }
 }
 
