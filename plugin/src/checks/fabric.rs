@@ -95,26 +95,24 @@ fn found<'a>(
         Seen::Unknown(why) => return Err(format!("routes are not known: {why}")),
     };
     let own = own(findings);
-    let targets = vrouter.map(|one| reached(world, one)).unwrap_or_default();
-    if targets.addresses.is_empty() {
+    let Targets { addresses, what } = vrouter.map(|one| reached(world, one)).unwrap_or_default();
+    let Some((first, others)) = addresses.split_first() else {
         return direct(routes, &own).ok_or_else(|| {
             "no direct route has the node's address: which interface is the fabric's is not known"
                 .to_owned()
         });
-    }
-    let what = targets.what;
-    let mut by: Vec<(Ipv4Addr, &str)> = Vec::with_capacity(targets.addresses.len());
-    for address in targets.addresses {
+    };
+    let way = |address: Ipv4Addr| {
         // What is the node's own is reached by no route.
         let is_own = own.contains(&address);
         let name = if is_own { direct(routes, &[address]) } else { towards(routes, address) };
-        let none =
-            || format!("no route leads to {address}, {what}: the fabric's interface is not known");
-        by.push((address, name.ok_or_else(none)?));
-    }
-    let Some(((first, name), others)) = by.split_first().map(|(one, rest)| (*one, rest)) else {
-        return Err("no address is known".to_owned());
+        name.ok_or_else(|| {
+            format!("no route leads to {address}, {what}: the fabric's interface is not known")
+        })
     };
+    let name = way(*first)?;
+    let others = others.iter().map(|address| Ok((address, way(*address)?)));
+    let others = others.collect::<Result<Vec<_>, String>>()?;
     match others.iter().find(|(_, other)| *other != name) {
         None => Ok(name),
         Some((address, other)) => Err(format!(

@@ -69,14 +69,14 @@ fn collect(before: &Value, given: &Value, default: &Value, path: String, paths: 
 }
 
 impl ValuesArgs {
-    /// Whether the command line says anything of values.
     /// Those of a command whose `-f` means more than values.
     pub(crate) fn without_files(set: Vec<String>, profile: Option<Profile>) -> Self {
         Self { set, profile, ..Self::default() }
     }
 
+    /// Whether the command line says anything of values.
     pub(crate) fn are_given(&self) -> bool {
-        !self.files.is_empty() || !self.set.is_empty() || self.profile.is_some()
+        !self.files.is_empty() || self.are_set()
     }
 
     /// The files, as they are named.
