@@ -306,3 +306,12 @@ impl ClusterFlags {
         Ok(config)
     }
 }
+
+/// A client of a server that a test has started. As that of a command it does not try again by itself.
+#[cfg(test)]
+pub(crate) fn of_tests(url: String) -> Client {
+    let mut config = Config::new(url.parse().unwrap());
+    config.proxy_url = None;
+    config.default_retry = false;
+    Client::try_from(config).unwrap()
+}

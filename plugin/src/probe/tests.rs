@@ -1,12 +1,12 @@
 //! A run as a whole, against an API server that answers as a test says.
 
-use kube::Config;
 use opensdn_deploy::names::NAME_LABEL;
 use serde_json::{Value, json};
 
 use super::objects::LABEL;
 use super::run::Run;
 use super::*;
+use crate::clients::of_tests;
 use crate::fake_api_server::{FakeApiServer, Reply, refusal};
 use crate::ui::Ui;
 
@@ -50,10 +50,7 @@ fn api(request: &str, before: usize) -> Reply {
 #[tokio::test]
 async fn several_questions_are_asked_in_one_namespace_and_it_is_gone_at_the_end() {
     let server = FakeApiServer::start(api);
-    let mut config = Config::new(server.url().parse().unwrap());
-    config.proxy_url = None;
-    config.default_retry = false;
-    let client = kube::Client::try_from(config).unwrap();
+    let client = of_tests(server.url());
     let mut ui = Ui::plain(anstream::ColorChoice::Never, None);
     let run = Run {
         image: "image".to_owned(),

@@ -297,18 +297,15 @@ fn of_http(date: &str) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
-    use kube::Config;
     use serde_json::json;
 
     use super::*;
+    use crate::clients::of_tests;
     use crate::fake_api_server::{FakeApiServer, Reply, refusal};
 
     fn asker(answer: impl Fn(&str, usize) -> Reply + Send + Sync + 'static) -> Asker {
         let server = FakeApiServer::start(answer);
-        let mut config = Config::new(server.url().parse().unwrap());
-        config.proxy_url = None;
-        config.default_retry = false;
-        Asker::new(Client::try_from(config).unwrap())
+        Asker::new(of_tests(server.url()))
     }
 
     const LIST: &str = "/apis/tf.tungsten.io/v1alpha1/managers";

@@ -242,9 +242,9 @@ async fn version_of_olm(asker: &Asker, deployment: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use kube::{Client, Config};
 
     use super::*;
+    use crate::clients::of_tests;
     use crate::fake_api_server::{FakeApiServer, Reply, refusal};
 
     /// A cluster with a Deployment of that name in `own`, and another in `tf`, whose account may change Managers there.
@@ -290,10 +290,7 @@ mod tests {
                 Reply::Document(200, "", json!({"metadata": {"uid": cluster.version}}))
             }
         });
-        let mut config = Config::new(server.url().parse().unwrap());
-        config.proxy_url = None;
-        config.default_retry = false;
-        let asker = Asker::new(Client::try_from(config).unwrap());
+        let asker = Asker::new(of_tests(server.url()));
         tf_operators(&asker, &["tf".to_owned()].into()).await
     }
 

@@ -2,6 +2,7 @@
 //! something took is written as `[..]`; ages are those of the cluster, which is made for the test.
 
 use crate::healthy_cluster::healthy_cluster;
+use crate::transcripts::cases;
 
 #[test]
 fn commands_of_a_healthy_cluster_write_and_end_as_in_their_transcripts() {
@@ -14,18 +15,10 @@ fn commands_of_a_healthy_cluster_write_and_end_as_in_their_transcripts() {
         server.url()
     );
     std::fs::write(&kubeconfig, text).unwrap();
-    let cases = trycmd::TestCases::new();
-    cases.env("HOME", "/nonexistent");
+    let cases = cases();
     cases.env("KUBECONFIG", kubeconfig.display().to_string());
-    cases.env("KUBERNETES_SERVICE_HOST", "");
     // How often pods are looked at is by the clock.
     cases.env("KUBECTL_OPENSDN_PROGRESS", "none");
-    cases.env("LC_ALL", "C");
-    cases.env("NO_COLOR", "1");
-    cases.env("OPENSDN_NAMESPACE", "opensdn-system");
-    cases.env("PATH", "/usr/bin:/bin");
-    cases.env("XDG_CONFIG_HOME", "");
-    cases.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
     cases.insert_var("[SERVER]", server.url()).unwrap();
     cases.case("tests/healthy/*.trycmd");
     cases.run();

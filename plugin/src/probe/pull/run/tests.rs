@@ -1,9 +1,9 @@
 //! A run against an API server that answers as a test says.
 
-use kube::Config;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::clients::of_tests;
 use crate::fake_api_server::{FakeApiServer, Reply, refusal};
 
 /// In which state the container of each image is.
@@ -54,10 +54,7 @@ async fn run(world: &World) -> (Pulled, Vec<String>) {
             _ => document(json!({"metadata": {"name": "x", "uid": "u"}})),
         }
     });
-    let mut config = Config::new(server.url().parse().unwrap());
-    config.proxy_url = None;
-    config.default_retry = false;
-    let client = Client::try_from(config).unwrap();
+    let client = of_tests(server.url());
     let mut ui = Ui::plain(anstream::ColorChoice::Never, None);
     let timeout = Duration::from_secs(2);
     let pulling = Pulling { on: On::Pools, timeout, now: Timestamp::now() };
