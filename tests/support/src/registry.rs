@@ -1,10 +1,12 @@
 //! A registry of images that is not ours: go-containerregistry's, on this machine, with TLS or without, with a login or
 //! without. What it was asked is known.
 
+use std::fs::File;
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use crate::Failed;
 
@@ -27,7 +29,10 @@ pub struct RegistryOptions<'o> {
 pub struct Registry {
     process: Child,
     address: String,
-    requests: Arc<Mutex<Vec<String>>>,
+    /// What it writes before it answers: a file and not a pipe, so that who has an answer finds its request here.
+    log: File,
+    /// How much of the log was given.
+    given: Mutex<u64>,
 }
 
 impl Registry {
@@ -48,25 +53,16 @@ impl Registry {
         if let Some(folder) = options.instead {
             command.arg("-instead").arg(folder);
         }
-        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        let (out, err) = (process.stdout.take(), process.stderr.take());
-        let requests = Arc::<Mutex<Vec<String>>>::default();
-        let heard = requests.clone();
-        std::thread::spawn(move || {
-            let lines = err.into_iter().flat_map(|err| BufReader::new(err).lines());
-            for line in lines.map_while(Result::ok) {
-                if let Some(request) = line.strip_prefix("request ") {
-                    heard.lock().unwrap_or_else(PoisonError::into_inner).push(request.to_owned());
-                }
-            }
-        });
+        let log = tempfile::tempfile()?;
+        let mut process = command.stdout(Stdio::piped()).stderr(log.try_clone()?).spawn()?;
+        let out = process.stdout.take();
         let mut address = String::new();
         BufReader::new(out.ok_or("the registry has no output")?).read_line(&mut address)?;
         let address = address.trim().to_owned();
         if address.is_empty() {
             return Err(format!("the registry did not start: {:?}", process.wait()?).into());
         }
-        Ok(Self { process, address, requests })
+        Ok(Self { process, address, log, given: Mutex::default() })
     }
 
     /// `127.0.0.1:PORT`.
@@ -76,9 +72,21 @@ impl Registry {
     }
 
     /// What it was asked since the last time, as `METHOD PATH`.
-    #[must_use]
-    pub fn requests(&self) -> Vec<String> {
-        std::mem::take(&mut *self.requests.lock().unwrap_or_else(PoisonError::into_inner))
+    ///
+    /// # Errors
+    /// Its log cannot be read.
+    pub fn requests(&self) -> Result<Vec<String>, Failed> {
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let length = self.log.metadata()?.len().saturating_sub(*given);
+        let mut written = vec![0; usize::try_from(length)?];
+        self.log.read_exact_at(&mut written, *given)?;
+        *given += length;
+        let lines = String::from_utf8_lossy(&written);
+        Ok(lines
+            .lines()
+            .filter_map(|line| line.strip_prefix("request "))
+            .map(str::to_owned)
+            .collect())
     }
 }
 
