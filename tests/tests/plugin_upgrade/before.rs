@@ -57,7 +57,7 @@ async fn a_check_before_an_upgrade_says_what_the_plan_says_and_what_it_does_not_
 
     let (report, _) = cluster.check("--upgrade R25.1")?;
     assert_eq!(with(&report, "fail"), Vec::<&str>::new(), "{report:#}");
-    assert_eq!(with(&report, "warn"), ["B110", "B112"], "{report:#}");
+    assert_eq!(with(&report, "warn"), ["B110", "B112", "B114"], "{report:#}");
     let (plan, _) = cluster.document("plan R25.1")?;
     let first = check(&report, "B001")["message"].as_str().unwrap_or_default().to_owned();
     assert!(first.ends_with(&format!("plan {}", plan["hash"].as_str().unwrap_or_default())));
