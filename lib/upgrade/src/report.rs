@@ -1,11 +1,12 @@
 //! How an Upgrade went: a view of its object, whose format stays (`opensdn.io/upgrade-report/v1`).
 
 use opensdn_crds::upgrade::{
-    GateCheck, ImageChange, NodeInterruption, Phase, ServiceHealth, State, UpgradeRemark,
+    GateCheck, ImageChange, NodeInterruption, Phase, ServiceHealth, State, Step, UpgradeRemark,
     UpgradeSpec, UpgradeStatus,
 };
 use serde::{Deserialize, Serialize};
 
+use crate::next::FAILURE;
 use crate::plan;
 use crate::time::parse;
 
@@ -25,6 +26,8 @@ pub enum Verdict {
     RolledBack,
     /// A person has to decide.
     Stopped,
+    /// A person has to decide, and the way back failed too.
+    Failed,
     /// Nothing was begun.
     Refused,
 }
@@ -60,6 +63,9 @@ pub struct Report {
     pub message: Option<String>,
     /// What spoke against it, and by what waves failed.
     pub remarks: Vec<UpgradeRemark>,
+    /// By what it failed, and what became of what had been changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
     /// The waves with their services.
     pub waves: Vec<WaveReport>,
     /// How many pods were to be replaced.
@@ -68,6 +74,19 @@ pub struct Report {
     pub unplanned_restarts: i64,
     /// How the services were before.
     pub before: Vec<ServiceHealth>,
+}
+
+/// By what it failed last.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Failure {
+    /// The wave, and what it waited for.
+    pub message: String,
+    /// Services that have their earlier images again.
+    pub rolled_back: Vec<String>,
+    /// Services that were changed and have new images on at least one pod, or may have.
+    pub not_rolled_back: Vec<String>,
 }
 
 /// How a wave went.
@@ -79,8 +98,17 @@ pub struct WaveReport {
     pub name: String,
     /// How far it came.
     pub state: State,
+    /// RFC 3339.
+    #[serde(default)]
+    pub started_at: Option<String>,
+    /// RFC 3339.
+    #[serde(default)]
+    pub finished_at: Option<String>,
     /// How long it took.
     pub seconds: Option<i64>,
+    /// Why there is no way back behind it, where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_way_back: Option<String>,
     /// What its gate asked, and what was found last.
     pub gate: Vec<GateCheck>,
     /// Its services.
@@ -103,6 +131,12 @@ pub struct ServiceReport {
     /// How many pods it had, when it was planned.
     #[serde(default)]
     pub pod_count: usize,
+    /// RFC 3339.
+    #[serde(default)]
+    pub started_at: Option<String>,
+    /// RFC 3339.
+    #[serde(default)]
+    pub finished_at: Option<String>,
     /// How long it took.
     pub seconds: Option<i64>,
     /// How often it was begun.
@@ -121,7 +155,11 @@ pub struct ServiceReport {
 pub fn verdict(status: &UpgradeStatus) -> Verdict {
     match status.phase.unwrap_or(Phase::Pending) {
         Phase::Pending | Phase::Running | Phase::Paused | Phase::RollingBack => Verdict::Running,
-        Phase::Stopped => Verdict::Stopped,
+        Phase::Stopped => {
+            let mut steps = status.steps.iter().flatten();
+            let is_turned = steps.any(|step| step.state == State::RollingBack);
+            if is_turned { Verdict::Failed } else { Verdict::Stopped }
+        }
         Phase::Succeeded => Verdict::Succeeded,
         Phase::RolledBack => Verdict::RolledBack,
         Phase::Refused => Verdict::Refused,
@@ -135,7 +173,10 @@ pub fn report(upgrade: &str, spec: &UpgradeSpec, status: &UpgradeStatus) -> Repo
     let waves = status.waves.iter().flatten().map(|wave| WaveReport {
         name: wave.name.clone(),
         state: wave.state,
+        started_at: wave.started_at.clone(),
+        finished_at: wave.finished_at.clone(),
         seconds: seconds(wave.started_at.as_ref(), wave.finished_at.as_ref()),
+        no_way_back: wave.no_way_back.clone(),
         gate: wave.gate.clone().unwrap_or_default(),
         services: steps.iter().filter(|step| step.wave == wave.name).map(service).collect(),
     });
@@ -153,6 +194,7 @@ pub fn report(upgrade: &str, spec: &UpgradeSpec, status: &UpgradeStatus) -> Repo
         seconds: seconds(status.started_at.as_ref(), status.finished_at.as_ref()),
         message: status.message.clone(),
         remarks: status.remarks.clone().unwrap_or_default(),
+        failure: failure(status),
         waves: waves.collect(),
         predicted_restarts: plan::pods(steps),
         unplanned_restarts: steps
@@ -163,13 +205,28 @@ pub fn report(upgrade: &str, spec: &UpgradeSpec, status: &UpgradeStatus) -> Repo
     }
 }
 
-fn service(step: &opensdn_crds::upgrade::Step) -> ServiceReport {
+fn failure(status: &UpgradeStatus) -> Option<Failure> {
+    let last = status.remarks.iter().flatten().find(|one| one.code == FAILURE)?;
+    let tried = status.steps.iter().flatten().filter(|step| step.attempts.is_some());
+    let (back, not): (Vec<&Step>, Vec<&Step>) =
+        tried.partition(|step| step.state == State::RolledBack);
+    let ids = |steps: Vec<&Step>| steps.into_iter().map(|step| step.id.clone()).collect();
+    Some(Failure {
+        message: last.message.clone(),
+        rolled_back: ids(back),
+        not_rolled_back: ids(not),
+    })
+}
+
+fn service(step: &Step) -> ServiceReport {
     ServiceReport {
         service: step.id.clone(),
         state: step.state,
         images: step.images.clone(),
         pods: step.pods.clone().unwrap_or_default(),
         pod_count: plan::pod_count(step).unwrap_or_default(),
+        started_at: step.started_at.clone(),
+        finished_at: step.finished_at.clone(),
         seconds: seconds(step.started_at.as_ref(), step.finished_at.as_ref()),
         attempts: step.attempts.unwrap_or_default(),
         restarts: step.restarts.unwrap_or_default(),
@@ -198,6 +255,38 @@ mod tests {
             );
             assert_eq!(verdict(&status) != Verdict::Running, is_over, "{phase}");
         }
+    }
+
+    #[test]
+    fn a_report_says_by_what_it_failed_and_what_became_of_what_was_changed() {
+        let step = |id: &str, state, attempts| Step {
+            state,
+            attempts,
+            ..Step::new(id.to_owned(), "config".to_owned(), Vec::new())
+        };
+        let mut status = UpgradeStatus {
+            phase: Some(Phase::Stopped),
+            steps: Some(vec![
+                step("Zookeeper/a", State::RolledBack, Some(1)),
+                step("Config/a", State::RollingBack, Some(1)),
+                step("Webui/a", State::Pending, None),
+            ]),
+            ..UpgradeStatus::default()
+        };
+        let of = |status: &UpgradeStatus| report("tf/a", &UpgradeSpec::default(), status);
+        assert_eq!((of(&status).verdict, of(&status).failure), (Verdict::Failed, None));
+        let remark = |code: &str| UpgradeRemark {
+            code: code.to_owned(),
+            severity: "Failed".to_owned(),
+            message: format!("of {code}"),
+        };
+        status.remarks = Some(vec![remark("OSDN5013"), remark(FAILURE)]);
+        let failure = of(&status).failure.unwrap();
+        assert_eq!(failure.message, format!("of {FAILURE}"));
+        assert_eq!(failure.rolled_back, ["Zookeeper/a"]);
+        assert_eq!(failure.not_rolled_back, ["Config/a"]);
+        status.steps.as_mut().unwrap()[1].state = State::Failed;
+        assert_eq!(of(&status).verdict, Verdict::Stopped);
     }
 
     #[test]
@@ -243,6 +332,8 @@ mod tests {
             (&*service.service, service.seconds, report.waves[0].seconds),
             ("Config/a", Some(7), Some(30))
         );
+        assert_eq!((&service.started_at, &service.finished_at), (&time(1), &time(8)));
+        assert_eq!(report.waves[0].finished_at, time(31));
         let text = serde_json::to_value(&report).unwrap();
         assert_eq!((&text["format"], &text["verdict"]), (&FORMAT.into(), &"succeeded".into()));
     }

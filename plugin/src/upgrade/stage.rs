@@ -66,7 +66,9 @@ pub(crate) fn exit(upgrade: &Upgrade) -> Exit {
     match verdict(&status(upgrade)) {
         Verdict::Running | Verdict::Succeeded => Exit::Done,
         _ if !is_over(upgrade) => Exit::Done,
-        Verdict::RolledBack | Verdict::Stopped | Verdict::Refused => Exit::Findings,
+        Verdict::RolledBack | Verdict::Stopped | Verdict::Failed | Verdict::Refused => {
+            Exit::Findings
+        }
     }
 }
 
