@@ -20,7 +20,7 @@ enumeration! {
 enumeration! {
     /// What becomes of a wave that fails.
     pub enum OnFailure {
-        /// Its services get the images that they had before; the waves before it stay.
+        /// Its services, and those of the waves before it, get the images that they had before, as far as there is a way back.
         RollBack = "RollBack",
         /// Nothing more is changed until a person decides.
         Stop = "Stop",
@@ -119,7 +119,8 @@ pub struct UpgradeSpec {
     /// Whether a vrouter is replaced only when its node is drained: cordoned, and with the annotation
     /// opensdn.io/drained-for, whose value is namespace/name of this Upgrade. On the way back none is waited for. Default false.
     pub wait_for_drain: Option<bool>,
-    /// What becomes of a wave that fails: RollBack or Stop. Default RollBack; with waitForDrain it is Stop.
+    /// What becomes of a wave that fails: RollBack or Stop. Default RollBack; with waitForDrain, and where only pods with their
+    /// earlier images are not ready, it is Stop.
     pub on_failure: Option<OnFailure>,
     /// How long a wave may be without progress, such as 30m: no pod more that is well with its images. Default 15m.
     pub wave_timeout: Option<String>,

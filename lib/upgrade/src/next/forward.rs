@@ -300,6 +300,7 @@ impl Run<'_> {
     /// The wave was not well in time.
     pub(super) fn fail(&mut self, place: usize, name: &str, why: &str) {
         let now = self.now.clone();
+        let is_of_earlier = self.is_of_earlier_pods(name);
         self.wave(place, |wave| {
             (wave.state, wave.finished_at) = (State::Failed, Some(now));
         });
@@ -320,15 +321,32 @@ impl Run<'_> {
             severity: "Failed".to_owned(),
             message: gate::short(&why),
         });
-        // On nodes that were not drained it interrupts what was to be moved away before.
-        let default = match self.at.spec.wait_for_drain {
-            Some(true) => OnFailure::Stop,
-            _ => OnFailure::RollBack,
+        // The way back interrupts nodes that were not drained; and it heals no pod that has its earlier images.
+        let default = match self.at.spec.wait_for_drain == Some(true) || is_of_earlier {
+            true => OnFailure::Stop,
+            false => OnFailure::RollBack,
         };
         match self.at.spec.on_failure.unwrap_or(default) {
             OnFailure::RollBack => self.turn_back(&why),
             OnFailure::Stop => self.stop_for(&why),
         }
+    }
+
+    /// Whether a wave waits for pods with the earlier images alone, as of a node that is lost, and those with the new ones are
+    /// well.
+    fn is_of_earlier_pods(&self, name: &str) -> bool {
+        let steps = self.steps_of(name).into_iter().filter_map(|place| self.step_at(place));
+        let mut waiting = steps.filter(|step| !is_over(step.state)).peekable();
+        waiting.peek().is_some()
+            && waiting.all(|step| {
+                let Some(service) = self.service(&step.id) else { return false };
+                let (new, earlier): (Vec<&Pod>, Vec<&Pod>) =
+                    service.pods.iter().partition(|pod| pod.has(&step.images, Side::New));
+                !new.is_empty()
+                    && new.iter().all(|pod| pod.is_ready)
+                    && earlier.iter().any(|pod| !pod.is_ready)
+                    && self.worse(step, service).is_none()
+            })
     }
 
     /// Nothing more is changed until a person decides.

@@ -2,6 +2,7 @@
 
 mod agents;
 mod drained;
+mod lost;
 mod restless;
 mod world;
 

@@ -30,6 +30,8 @@ pub(super) struct World {
     pub(super) drained: BTreeSet<String>,
     /// A service of which a container is started again all the time.
     pub(super) restless: Option<&'static str>,
+    /// A pod on a node that is lost: not ready, and none is in its place.
+    pub(super) lost: Option<&'static str>,
     /// How often the agents are asked, if they are.
     pub(super) asks: Option<Duration>,
     /// What nodes pull: an image that has `bad` in its name never comes.
@@ -96,6 +98,7 @@ impl World {
             other: None,
             drained: BTreeSet::new(),
             restless: None,
+            lost: None,
             asks: None,
             pullers: Vec::new(),
             set: Vec::new(),
@@ -282,6 +285,9 @@ impl World {
                     pod.ran = pod.images.keys().cloned().collect();
                 }
                 pod.trouble = (!pod.is_ready).then(|| "ImagePullBackOff".to_owned());
+                if self.lost == Some(pod.name.as_str()) {
+                    (pod.is_ready, pod.trouble, pod.node) = (false, None, Some("w9".to_owned()));
+                }
             }
             let has_one = service.pods.iter().any(|pod| pod.images == images);
             let is_canary =
@@ -297,7 +303,10 @@ impl World {
             // One that is not ready is the one that is replaced.
             let is_broken = service.pods.iter().any(|pod| !pod.is_ready);
             let outdated = |pod: &&mut Pod| {
-                pod.images != images && (!is_broken || !pod.is_ready) && !is_held(pod)
+                pod.images != images
+                    && (!is_broken || !pod.is_ready)
+                    && !is_held(pod)
+                    && self.lost != Some(pod.name.as_str())
             };
             if (!is_canary || !has_one)
                 && let Some(pod) = service.pods.iter_mut().find(outdated)
