@@ -10,10 +10,10 @@ pub struct BuiltIn {
     pub bytes: &'static [u8],
 }
 
-/// Every built-in policy, by name.
-pub const ALL: &[BuiltIn] = include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
+/// Every built-in policy, by name. Not a constant: of that each place that uses it would have its own 5 MB.
+pub static ALL: &[BuiltIn] = include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
 
-const CASES: &[(&str, &[(&str, &str)])] = include!(concat!(env!("OUT_DIR"), "/cases.rs"));
+static CASES: &[(&str, &[(&str, &str)])] = include!(concat!(env!("OUT_DIR"), "/cases.rs"));
 
 /// The cases of the built-in policy of that name: the names of the files, and their texts.
 #[must_use]
@@ -22,7 +22,7 @@ pub fn cases(policy: &str) -> &'static [(&'static str, &'static str)] {
     cases.map(|(_, cases)| *cases).unwrap_or_default()
 }
 
-const SOURCES: &[(&str, &str, &[&str])] = include!(concat!(env!("OUT_DIR"), "/sources.rs"));
+static SOURCES: &[(&str, &str, &[&str])] = include!(concat!(env!("OUT_DIR"), "/sources.rs"));
 
 /// What shows that the policy says what is so with this code: `REPOSITORY PATH:LINES` each, in the
 /// repositories of OpenSDN-io or in this one. Empty for a code that it does not have.
