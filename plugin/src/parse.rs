@@ -257,7 +257,8 @@ fn suggestion(error: &clap::Error) -> Option<String> {
         [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
     kinds.into_iter().find_map(|kind| match error.get(kind)? {
         ContextValue::String(one) => Some(one.clone()),
-        ContextValue::Strings(all) => all.first().cloned(),
+        // clap has the nearest last.
+        ContextValue::Strings(all) => all.last().cloned(),
         _ => None,
     })
 }

@@ -88,7 +88,19 @@ fn flags_without_effect_are_refused() {
 
 #[test]
 fn a_misspelt_word_is_answered_with_the_right_one() {
-    assert!(refused(&["explian"]).hint.starts_with("did you mean explain?"));
+    for (typed, meant) in [
+        ("explian", "explain"),
+        ("expl", "explain"),
+        ("instal", "install"),
+        ("uninstal", "uninstall"),
+        ("unistall", "uninstall"),
+        ("stat", "status"),
+        ("vers", "version"),
+        ("conectivity", "connectivity"),
+    ] {
+        let hint = refused(&[typed]).hint;
+        assert!(hint.starts_with(&format!("did you mean {meant}?")), "{typed}: {hint}");
+    }
     assert!(refused(&["version", "--clint"]).hint.starts_with("did you mean --client?"));
     let failure = refused(&["explain", "-o", "jsom"]);
     assert!(failure.message.contains("possible values: human, json, yaml, name"));
