@@ -33,6 +33,22 @@ fn every_key_is_a_flag_with_the_variable_of_its_name() {
 }
 
 #[test]
+fn where_the_installation_is_has_a_key_with_each_command_that_looks_for_it() {
+    fn commands(within: &clap::Command, words: &str) -> Vec<String> {
+        let own = within.get_arguments().any(|one| one.get_long() == Some("control-namespace"));
+        let own = own.then(|| format!("{words}control-namespace"));
+        let below = within
+            .get_subcommands()
+            .flat_map(|one| commands(one, &format!("{words}{}.", one.get_name())));
+        own.into_iter().chain(below).collect()
+    }
+    let mut wanted = commands(&crate::parse::command(), "");
+    wanted.sort();
+    let all = KEYS.iter().map(|key| key.name).filter(|name| name.ends_with("control-namespace"));
+    assert_eq!(wanted, all.collect::<Vec<_>>());
+}
+
+#[test]
 fn every_key_and_variable_is_on_the_page_about_them() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let page = std::fs::read_to_string(root.join("docs/src/reference/configuration.md")).unwrap();
