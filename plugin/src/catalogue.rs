@@ -84,13 +84,15 @@ pub(crate) enum Finder {
     Upgrade,
 }
 
-/// What a finding does to a request.
+/// What a finding does to a request, or a failed check to the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Severity {
     /// It is refused.
     Deny,
-    /// It passes with a warning.
+    /// Of a check: the report fails.
+    Fatal,
+    /// It passes with a warning. Of a check: the report has a warning.
     Warn,
     /// It passes.
     Info,

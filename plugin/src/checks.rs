@@ -132,7 +132,7 @@ fn judge_one(check: &Check, world: &World, chosen: &Chosen) -> report::Verdict {
             report::Verdict::skipped("needs --probe, which runs a pod on each node for a moment")
         }
         (Some(judge), _) => judge(world).within(check.severity),
-        (None, Mode::Nested) => report::Verdict::skipped("nested verify tries it"),
+        (None, Mode::Nested) => report::Verdict::skipped("kubectl opensdn nested verify tries it"),
         (None, _) => {
             report::Verdict::skipped("this version cannot look at it, also not with --probe")
         }

@@ -22,16 +22,20 @@ fn meaning(check: &Check, title: &str) -> Meaning {
     Meaning {
         found_by: Finder::Check,
         policy: None,
-        // No request is refused by a check.
-        severity: match check.severity {
-            catalogue::Severity::Info => Severity::Info,
-            catalogue::Severity::Fatal | catalogue::Severity::Warning => Severity::Warn,
-        },
+        severity: severity(check),
         title: title.to_owned(),
         why: check.why.to_owned(),
         remedy: check.fix.to_owned(),
         rules: Vec::new(),
         sources: Vec::new(),
+    }
+}
+
+pub(super) fn severity(check: &Check) -> Severity {
+    match check.severity {
+        catalogue::Severity::Fatal => Severity::Fatal,
+        catalogue::Severity::Warning => Severity::Warn,
+        catalogue::Severity::Info => Severity::Info,
     }
 }
 

@@ -169,6 +169,20 @@ fn every_code_of_a_verification_is_explained_and_those_of_a_plan_keep_their_mean
 }
 
 #[test]
+fn a_check_is_explained_as_bad_as_it_is() {
+    let words = |of: &[Explanation], id: &str| -> Vec<String> {
+        let found = of.iter().filter(|one| one.code == id).flat_map(|one| &one.meanings);
+        let checks = found.filter(|meaning| meaning.found_by == Finder::Check);
+        checks.map(|meaning| format!("{:?}", meaning.severity)).collect()
+    };
+    let all = all();
+    for check in crate::checks::catalogue::CHECKS.iter() {
+        let own = format!("{:?}", check.severity).replace("Warning", "Warn");
+        assert_eq!(words(&all, check.id), [own], "{}", check.id);
+    }
+}
+
+#[test]
 fn a_remedy_of_a_nested_plan_names_flags_that_nested_apply_has() {
     let command = crate::command();
     let nested = command.find_subcommand("nested").unwrap();

@@ -242,10 +242,10 @@ fn list(all: &[Explanation], layout: Layout, out: &mut dyn Write) -> io::Result<
         for meaning in meanings {
             let severity = word(meaning.severity);
             let width = width(code);
-            let indent = width + 8;
+            let indent = width + 9;
             let mut lines = wrap(&meaning.title, layout.width.saturating_sub(indent)).into_iter();
             let first = lines.next().unwrap_or_default();
-            writeln!(out, "{strong}{code:<width$}{strong:#}  {severity:<4}  {first}")?;
+            writeln!(out, "{strong}{code:<width$}{strong:#}  {severity:<5}  {first}")?;
             for line in lines {
                 writeln!(out, "{:indent$}{line}", "")?;
             }
@@ -261,7 +261,7 @@ fn describe(explanation: &Explanation, layout: Layout, out: &mut dyn Write) -> i
         }
         let (strong, code) = (style::STRONG, &explanation.code);
         let severity = match meaning.severity {
-            Severity::Deny => style::ERROR,
+            Severity::Deny | Severity::Fatal => style::ERROR,
             Severity::Warn => style::WARNING,
             Severity::Info => style::STRONG,
         };
@@ -300,6 +300,7 @@ fn paragraph(label: &str, text: &str, layout: Layout, out: &mut dyn Write) -> io
 fn word(severity: Severity) -> &'static str {
     match severity {
         Severity::Deny => "deny",
+        Severity::Fatal => "fatal",
         Severity::Warn => "warn",
         Severity::Info => "info",
     }

@@ -28,6 +28,7 @@ pub(crate) fn describe(
     for FieldCode { code, policy, severity, title } in codes {
         let severity = match severity {
             Severity::Deny => "deny",
+            Severity::Fatal => "fatal",
             Severity::Warn => "warn",
             Severity::Info => "info",
         };

@@ -194,8 +194,9 @@ pub(super) const CHECKS: [Check; 42] = [
     check(
         "P204",
         (Ports, Probe, Warning),
-        "no firewall on the nodes drops what is needed",
-        "firewalld and rules of their own on nodes drop ports that were not opened.",
+        "no firewall is active on the nodes",
+        "firewalld and rules of their own on nodes drop ports that were not opened. Rules are not read: that needs more rights. \
+         P203 tries the ports.",
         "nft list ruleset",
         Some(probed_ports::firewalls),
     ),
@@ -396,7 +397,7 @@ pub(super) const CHECKS: [Check; 42] = [
     check(
         "X901",
         (Surroundings, Probe, Fatal),
-        "what is outside of the cluster can be reached from the nodes",
+        "Keystone can be reached from the nodes whose components ask it",
         "With authMode keystone components ask Keystone for tokens at its address and adminPort, the web UI at its port; where \
          authParameters say nothing at 127.0.0.1, 35357 and 5000. A connection of TCP is tried from each node with such a \
          component, and nothing is sent: whether it is Keystone that answers is not known. DNS and NTP are not asked.",

@@ -13,7 +13,7 @@ pub(super) const CHECKS: [Check; 8] = [
         (Nested, Mode::Nested, Fatal),
         "the underlay of a nested cluster can be reached",
         "The plugin in a virtual machine asks the agent of its host by a link-local address.",
-        "nc -zv VIP 9091",
+        "kubectl opensdn nested verify",
         None,
     ),
     check(
