@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use opensdn_testing::eventually::eventually_within;
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::sandbox::lab::{Lab, TOOLS_IMAGE};
@@ -315,18 +314,17 @@ impl Services {
         others.filter_map(|pod| pod["metadata"]["uid"].as_str().map(str::to_owned)).collect()
     }
 
-    /// Until each Secret with certificates holds others than before.
-    pub(super) async fn until_certificates_differ(&self, before: &BTreeMap<String, Value>) {
-        let differ = async || {
-            let now = self.certificates().await.unwrap_or_default();
-            before.iter().all(|(name, data)| {
-                let data = data.as_object().into_iter().flatten();
-                let now = now.get(name);
-                data.clone().all(|(key, value)| now.is_some_and(|now| now[key] != *value))
-            })
-        };
-        // One member has its turn every three minutes.
-        eventually_within(LONGEST, "all certificates are others", differ).await;
+    /// Members have their turns one after the other, every three minutes: some have had theirs. ZooKeeper and Cassandra, which
+    /// read theirs when they start, have it when all members have been there for ten minutes.
+    pub(super) async fn have_new_certificates(&self, before: &BTreeMap<String, Value>) -> Outcome {
+        let now = self.certificates().await?;
+        for name in ["rabbitmq1-secret-certificates", "redis1-secret-certificates"] {
+            let (before, now) = (&before[name], &now[name]);
+            let all = before.as_object().into_iter().flatten();
+            let others = all.filter(|(key, value)| now[key.as_str()] != **value).count();
+            assert!(others > 0, "{name} is as it was");
+        }
+        Ok(())
     }
 
     /// Until all have their members on these nodes, ready, whatever their images.
