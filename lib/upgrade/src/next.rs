@@ -9,6 +9,8 @@ mod settle;
 mod start;
 mod worse;
 
+pub use back::is_on_its_way_back;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

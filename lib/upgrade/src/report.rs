@@ -6,7 +6,7 @@ use opensdn_crds::upgrade::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::next::FAILURE;
+use crate::next::{FAILURE, is_on_its_way_back};
 use crate::plan;
 use crate::time::parse;
 
@@ -155,11 +155,8 @@ pub struct ServiceReport {
 pub fn verdict(status: &UpgradeStatus) -> Verdict {
     match status.phase.unwrap_or(Phase::Pending) {
         Phase::Pending | Phase::Running | Phase::Paused | Phase::RollingBack => Verdict::Running,
-        Phase::Stopped => {
-            let mut steps = status.steps.iter().flatten();
-            let is_turned = steps.any(|step| step.state == State::RollingBack);
-            if is_turned { Verdict::Failed } else { Verdict::Stopped }
-        }
+        Phase::Stopped if is_on_its_way_back(status) => Verdict::Failed,
+        Phase::Stopped => Verdict::Stopped,
         Phase::Succeeded => Verdict::Succeeded,
         Phase::RolledBack => Verdict::RolledBack,
         Phase::Refused => Verdict::Refused,

@@ -3,6 +3,7 @@
 
 use kube::ResourceExt as _;
 use opensdn_crds::upgrade::{Goal, Phase, Skip, State, Step, Upgrade, UpgradeStatus};
+use opensdn_upgrade::next::is_on_its_way_back;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -182,10 +183,6 @@ fn said_of_skip(status: &UpgradeStatus, step: &Step) -> String {
 
 const DECIDE: &str =
     "try again (upgrade retry), leave a step out (upgrade skip), or go back (upgrade rollback)";
-
-pub(super) fn is_on_its_way_back(status: &UpgradeStatus) -> bool {
-    status.steps.iter().flatten().any(|step| step.state == State::RollingBack)
-}
 
 fn no_step(upgrade: &Upgrade, status: &UpgradeStatus, step: &str) -> Failure {
     let all: Vec<&str> = status.steps.iter().flatten().map(|one| one.id.as_str()).collect();

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use kube::ResourceExt as _;
 use opensdn_crds::upgrade::{Goal, ImageChange, Phase, State, Step, Upgrade, UpgradeSpec};
-use opensdn_upgrade::next::{Situation, next};
+use opensdn_upgrade::next::{Situation, is_on_its_way_back, next};
 use opensdn_upgrade::plan::rewrites;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use serde_json::json;
 use time::OffsetDateTime;
 
 use super::attach::comes_first;
-use super::edit::{Edit, is_on_its_way_back, refuse};
+use super::edit::{Edit, refuse};
 use super::next_command::NextCommand;
 use super::stage;
 use crate::exit::Failure;

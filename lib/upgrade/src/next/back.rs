@@ -1,6 +1,6 @@
 //! The way back: waves in reverse, as far as there is one.
 
-use opensdn_crds::upgrade::{Phase, State, Step};
+use opensdn_crds::upgrade::{Phase, State, Step, UpgradeStatus};
 
 use super::{Crossed, Run};
 use crate::gate;
@@ -15,6 +15,12 @@ pub(super) fn stays(step: &Step) -> Option<&String> {
 pub(super) fn goes(step: &Step) -> bool {
     let is_begun = !matches!(step.state, State::Pending | State::RolledBack | State::Skipped);
     step.attempts.is_some() && is_begun && stays(step).is_none()
+}
+
+/// Whether services get their earlier images again, also where that has stopped.
+#[must_use]
+pub fn is_on_its_way_back(status: &UpgradeStatus) -> bool {
+    status.steps.iter().flatten().any(|step| step.state == State::RollingBack)
 }
 
 /// From here on it gets its earlier images. It is held until its object says these: before, its other pods would get the new

@@ -359,10 +359,8 @@ impl Run<'_> {
     }
 
     pub(super) fn stop_for(&mut self, why: &str) {
-        let mut steps = self.status.steps.iter().flatten();
-        // It is on that way already.
-        let is_turned = steps.clone().any(|step| step.state == State::RollingBack);
-        let or_back = match !is_turned && steps.any(back::goes) {
+        let may_go_back = self.status.steps.iter().flatten().any(back::goes);
+        let or_back = match may_go_back && !back::is_on_its_way_back(&self.status) {
             true => ", or go back (rollback)",
             false => "",
         };
@@ -387,8 +385,7 @@ impl Run<'_> {
 
     /// What a person decides after it had stopped.
     pub(super) fn after_a_stop(&mut self) {
-        let is_on_its_way_back =
-            self.status.steps.iter().flatten().any(|step| step.state == State::RollingBack);
+        let is_on_its_way_back = back::is_on_its_way_back(&self.status);
         if self.is_rolled_back() && !is_on_its_way_back {
             return self.turn_back("as a user wants it");
         }
