@@ -98,6 +98,17 @@ pub(crate) enum Severity {
     Info,
 }
 
+impl Severity {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Deny => "deny",
+            Self::Fatal => "fatal",
+            Self::Warn => "warn",
+            Self::Info => "info",
+        }
+    }
+}
+
 /// A rule in a schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Rule {

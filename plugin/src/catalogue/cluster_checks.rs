@@ -31,7 +31,7 @@ fn meaning(check: &Check, title: &str) -> Meaning {
     }
 }
 
-pub(super) fn severity(check: &Check) -> Severity {
+fn severity(check: &Check) -> Severity {
     match check.severity {
         catalogue::Severity::Fatal => Severity::Fatal,
         catalogue::Severity::Warning => Severity::Warn,

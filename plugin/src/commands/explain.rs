@@ -240,7 +240,7 @@ fn list(all: &[Explanation], layout: Layout, out: &mut dyn Write) -> io::Result<
     };
     for Explanation { code, meanings } in all {
         for meaning in meanings {
-            let severity = word(meaning.severity);
+            let severity = meaning.severity.word();
             let width = width(code);
             let indent = width + 9;
             let mut lines = wrap(&meaning.title, layout.width.saturating_sub(indent)).into_iter();
@@ -265,7 +265,7 @@ fn describe(explanation: &Explanation, layout: Layout, out: &mut dyn Write) -> i
             Severity::Warn => style::WARNING,
             Severity::Info => style::STRONG,
         };
-        let word = word(meaning.severity);
+        let word = meaning.severity.word();
         writeln!(
             out,
             "{strong}{code}{strong:#}  {severity}{word}{severity:#}  {}",
@@ -295,15 +295,6 @@ fn paragraph(label: &str, text: &str, layout: Layout, out: &mut dyn Write) -> io
         label = " ".repeat(label.len());
     }
     Ok(())
-}
-
-fn word(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Deny => "deny",
-        Severity::Fatal => "fatal",
-        Severity::Warn => "warn",
-        Severity::Info => "info",
-    }
 }
 
 fn finder(meaning: &Meaning) -> String {

@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use serde_json::Value;
 
 use super::{Depth, Field, FieldCode, FieldExplanation, FieldRule};
-use crate::catalogue::Severity;
 use crate::ui::{Layout, style, wrap};
 
 /// Writes what is known of the field, and of its fields: each with its text, or all of them as a tree.
@@ -26,12 +25,7 @@ pub(crate) fn describe(
         paragraph(2, "rule: ", &format!("{code}{message}"), layout, out)?;
     }
     for FieldCode { code, policy, severity, title } in codes {
-        let severity = match severity {
-            Severity::Deny => "deny",
-            Severity::Fatal => "fatal",
-            Severity::Warn => "warn",
-            Severity::Info => "info",
-        };
+        let severity = severity.word();
         let said = format!("{code} ({severity}, by the policy {policy}) {title}");
         paragraph(2, "code: ", &said, layout, out)?;
     }
