@@ -21,7 +21,7 @@ else
   kind+="; for one that runs on any Linux: apt-get install musl-tools && rustup target add $target && make plugin"
 fi
 
-echo "building kubectl-opensdn (the first time about seven minutes, then seconds)"
+echo "building kubectl-opensdn (the first time about five minutes, then seconds)"
 # Its names are a sixth of it, and who installs a plugin waits for it.
 cargo rustc --quiet --locked --release --package kubectl-opensdn --bin kubectl-opensdn "${arguments[@]}" -- -C strip=symbols 8>&-
 install -m 755 "$built" target/kubectl-opensdn
