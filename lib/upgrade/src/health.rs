@@ -134,11 +134,11 @@ impl Service {
         })
     }
 
-    /// Since when the last of its pods with the new images is ready.
+    /// Since when the last of its pods with the images of that side is ready.
     #[must_use]
-    pub fn new_since(&self, images: &[ImageChange]) -> Option<OffsetDateTime> {
-        let new = self.pods.iter().filter(|pod| pod.is_ready && pod.has(images, Side::New));
-        new.filter_map(|pod| pod.ready_since).max()
+    pub fn ready_since(&self, images: &[ImageChange], side: Side) -> Option<OffsetDateTime> {
+        let ready = self.pods.iter().filter(|pod| pod.is_ready && pod.has(images, side));
+        ready.filter_map(|pod| pod.ready_since).max()
     }
 
     /// How often containers of its pods were restarted.

@@ -4,7 +4,7 @@ use opensdn_crds::upgrade::{Phase, State, Step, UpgradeStatus};
 
 use super::{Crossed, Run};
 use crate::gate;
-use crate::health::Side;
+use crate::health::{Service, Side};
 
 /// Why a step that was begun keeps its new images: they have run, and there is no way back from that.
 pub(super) fn stays(step: &Step) -> Option<&String> {
@@ -140,26 +140,28 @@ impl Run<'_> {
                 return Err(format!("{}: {crossed}", step.id));
             }
         }
-        let Some(service) = self.service(&step.id) else {
+        let Some(service) = self.service(&step.id).cloned() else {
             return Ok(Some(format!("{}: its object is not there", step.id)));
         };
         if service.is_done(&step.images, Side::Earlier) {
             self.finish_step(place, State::RolledBack, None);
             return Ok(None);
         }
-        let is_said = service.says(&step.images, Side::Earlier);
-        let message = self.refusal(&step.id).unwrap_or_else(|| service.trouble());
-        let message = gate::short(&message);
-        self.goes_back(place, message.clone(), is_said);
+        let message = self.goes_back(place, &step, &service);
         Ok(Some(format!("{}: {message}", step.id)))
     }
 
     /// What a step on its way back waits for.
-    pub(super) fn goes_back(&mut self, place: usize, message: String, is_said: bool) {
+    pub(super) fn goes_back(&mut self, place: usize, step: &Step, service: &Service) -> String {
+        let waits = self.is_full_on_its_way_back(step, service);
+        let is_held = !service.says(&step.images, Side::Earlier) || waits.is_some();
+        let message = self.refusal(&step.id).or(waits).unwrap_or_else(|| service.trouble());
+        let message = gate::short(&message);
         self.step(place, |step| {
-            step.message = Some(message);
-            step.held = step.held.filter(|_| !is_said);
+            step.message = Some(message.clone());
+            step.held = is_held.then_some(true);
         });
+        message
     }
 
     fn is_back(&mut self) {

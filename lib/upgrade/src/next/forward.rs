@@ -230,7 +230,7 @@ impl Run<'_> {
             _ => {
                 let worse = self.worse(&step, &service);
                 let rests = self.at.spec.paused == Some(true) && is_of_nodes(&step);
-                let waits = worse.or_else(|| self.is_full(&step, &service));
+                let waits = worse.or_else(|| self.is_full(&step, &service, Side::New));
                 let is_held = rests || waits.is_some();
                 let message = self.refusal(&step.id).or(waits);
                 let message = message.unwrap_or_else(|| service.trouble());
@@ -278,10 +278,9 @@ impl Run<'_> {
         let service = self.service(&step.id).cloned();
         match service {
             Some(service) if !service.is_done(&step.images, Side::Earlier) => {
-                let message =
-                    format!("gets its earlier images: {}", gate::short(&service.trouble()));
-                let is_said = service.says(&step.images, Side::Earlier);
-                self.goes_back(place, message, is_said);
+                let message = self.goes_back(place, step, &service);
+                let message = gate::short(&format!("gets its earlier images: {message}"));
+                self.step(place, |step| step.message = Some(message));
             }
             _ => self.finish_step(place, State::Skipped, Some(why.to_owned())),
         }

@@ -9,7 +9,7 @@ mod world;
 use opensdn_crds::upgrade::{OnFailure, Skip};
 
 use super::*;
-use world::{ALL, Killed, NEW, World};
+use world::{Killed, NEW, World, every_kind};
 
 #[test]
 fn all_services_get_the_new_images_wave_by_wave() {
@@ -96,15 +96,18 @@ fn a_canary_that_starts_again_and_again_is_not_well() {
 }
 
 #[test]
-fn a_bad_image_in_any_wave_takes_one_pod_and_all_come_back() {
-    for (_, kind, _) in ALL {
-        let mut world = World::with_bad(kind);
+fn a_bad_image_of_any_kind_takes_one_pod_and_all_come_back() {
+    for of in every_kind() {
+        let kind = of.2;
+        let mut world = World::of(&every_kind()).giving(&of, "bad");
+        // Of a tag no version of RabbitMQ is known.
+        world.spec.force = Some(vec!["OSDN5014".to_owned()]);
         world.until(|world| world.phase() == Phase::RollingBack);
         let bad =
             world.services.iter().flat_map(|one| &one.pods).filter(|pod| !pod.is_ready).count();
         assert_eq!(bad, 1, "{kind}");
         assert_eq!(world.run(Killed::Never), Phase::RolledBack, "{kind}: {}", world.message());
-        assert_eq!(world.tags(), ["R24.1"; 4], "{kind}");
+        assert!(world.tags().iter().all(|tag| tag == "R24.1"), "{kind}: {:?}", world.tags());
         assert!(world.message().contains("ImagePullBackOff"), "{}", world.message());
         let stalled = world
             .status

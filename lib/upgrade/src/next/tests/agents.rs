@@ -174,3 +174,54 @@ fn the_way_back_says_which_daemons_are_not_what_they_were() {
     assert_eq!(world.run(Killed::Never), Phase::RolledBack);
     assert!(!world.message().contains("not as before"), "{}", world.message());
 }
+
+#[test]
+fn on_the_way_back_the_next_agent_waits_until_the_last_has_been_asked() {
+    let mut world = World::new().asking(HALF_A_MINUTE);
+    assert_eq!(world.run(Killed::Never), Phase::Succeeded);
+    world.spec.goal = Some(Goal::RollBack);
+    let mut waited = 0;
+    while world.phase() != Phase::RolledBack {
+        world.pass(Killed::Never);
+        world.controllers();
+        let vrouter = world.services.iter().find(|one| one.id == "Vrouter/a").unwrap();
+        let asked_at = vrouter.daemons.as_ref().unwrap().asked_at.unwrap();
+        let is_unheard = |pod: &&crate::health::Pod| {
+            pod.ready_since.is_none_or(|since| since > asked_at)
+                && pod.images["vrouteragent"].ends_with("R24.1")
+        };
+        let unheard = vrouter.pods.iter().filter(is_unheard).count();
+        assert!(unheard <= 1, "two agents of which nothing is known: {:?}", vrouter.pods);
+        waited += usize::from(vrouter.pods.iter().all(|pod| pod.is_ready) && unheard == 1);
+    }
+    assert!(waited > 5, "{waited}: else it never mattered");
+    assert_eq!(world.tags(), ["R24.1"; 4]);
+}
+
+#[test]
+fn on_the_way_back_agents_that_are_not_asked_any_more_are_waited_for_some_minutes() {
+    let mut world = World::new().asking(HALF_A_MINUTE);
+    assert_eq!(world.run(Killed::Never), Phase::Succeeded);
+    (world.spec.goal, world.asks) = (Some(Goal::RollBack), None);
+    let start = world.now;
+    world.until(|world| {
+        world.status.steps.is_some() && world.state_is("Vrouter", State::RolledBack)
+    });
+    let waited = world.now - start;
+    assert!(
+        waited > Duration::from_secs(4 * 60) && waited < Duration::from_secs(8 * 60),
+        "{waited}"
+    );
+    assert_eq!(world.run(Killed::Never), Phase::RolledBack, "{}", world.message());
+}
+
+#[test]
+fn an_agent_that_is_not_ready_gets_its_earlier_image_beside_others() {
+    let mut world = World::with_tag("Vrouter", "bad").asking(HALF_A_MINUTE);
+    world.until(|world| {
+        world.status.steps.is_some() && world.state_is("Vrouter", State::RollingBack)
+    });
+    let start = world.now;
+    assert_eq!(world.run(Killed::Never), Phase::RolledBack, "{}", world.message());
+    assert!(world.now - start < Duration::from_secs(4 * 60), "{}", world.now - start);
+}

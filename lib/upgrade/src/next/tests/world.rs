@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use opensdn_crds::component::{COMPONENTS, Component, Count};
 use opensdn_crds::status::{DaemonState, DaemonWord, IntrospectStatus, SessionCounts};
 use opensdn_crds::upgrade::{Phase, State, UpgradeSpec, UpgradeStatus};
 use serde_json::{Value, json};
@@ -51,12 +52,23 @@ pub(super) enum Killed {
     Never,
 }
 
-pub(super) const ALL: [(&str, &str, &str); 4] = [
-    ("zookeeper", "Zookeeper", "zookeeper"),
-    ("config", "Config", "api"),
-    ("webui", "Webui", "webuiweb"),
-    ("vrouters", "Vrouter", "vrouteragent"),
+/// A service: its key in the Manager, whether that is a list, its kind and a container.
+pub(super) type Kind = (&'static str, bool, &'static str, &'static str);
+
+/// One of each way of being upgraded.
+pub(super) const ALL: [Kind; 4] = [
+    ("zookeeper", false, "Zookeeper", "zookeeper"),
+    ("config", false, "Config", "api"),
+    ("webui", false, "Webui", "webuiweb"),
+    ("vrouters", true, "Vrouter", "vrouteragent"),
 ];
+
+/// All thirteen.
+pub(super) fn every_kind() -> Vec<Kind> {
+    let kind =
+        |one: &Component| (one.key, one.count == Count::Many, one.kind, one.containers.main[0]);
+    COMPONENTS.iter().map(kind).collect()
+}
 
 fn puller(pull: &Pull) -> Puller {
     let is_there = |image: &&String| !image.contains("bad");
@@ -74,12 +86,15 @@ fn puller(pull: &Pull) -> Puller {
 
 impl World {
     pub(super) fn new() -> Self {
+        Self::of(&ALL)
+    }
+
+    pub(super) fn of(kinds: &[Kind]) -> Self {
         let mut services = serde_json::Map::new();
-        for (key, _, container) in ALL {
+        for &(key, is_list, _, container) in kinds {
             let containers =
                 json!([{"name": container, "image": format!("contrail-{container}:R24.1")}]);
             let item = json!({"metadata": {"name": "a"}, "spec": {"serviceConfiguration": {"containers": containers}}});
-            let is_list = key == "vrouters";
             services.insert(key.to_owned(), if is_list { json!([item]) } else { item });
         }
         let mut world = Self {
@@ -104,7 +119,7 @@ impl World {
             set: Vec::new(),
             decisions: 0,
         };
-        for (_, kind, container) in ALL {
+        for &(_, _, kind, container) in kinds {
             let images: BTreeMap<_, _> =
                 [(container.to_owned(), format!("contrail-{container}:R24.1"))].into();
             let pod = |number: usize| Pod {
@@ -207,15 +222,19 @@ impl World {
 
     /// With images of this service that have another tag.
     pub(super) fn with_tag(kind: &str, tag: &str) -> Self {
-        let mut world = Self::new();
-        let (_, _, container) = ALL.iter().find(|one| one.1 == kind).unwrap();
+        let kind = ALL.iter().find(|one| one.2 == kind).unwrap();
+        Self::new().giving(kind, tag)
+    }
+
+    /// With images of this service that have another tag.
+    pub(super) fn giving(mut self, (_, _, kind, container): &Kind, tag: &str) -> Self {
         let image = opensdn_crds::upgrade::Image {
-            kind: None,
+            kind: Some((*kind).to_owned()),
             container: (*container).to_owned(),
             image: format!("contrail-{container}:{tag}"),
         };
-        world.spec.images = Some(vec![image]);
-        world
+        self.spec.images = Some(vec![image]);
+        self
     }
 
     pub(super) fn decide(&self) -> Decision {
