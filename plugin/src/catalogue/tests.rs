@@ -112,6 +112,26 @@ fn every_meaning_of_every_code_names_where_it_is_shown() {
     }
 }
 
+/// What a script or an exception of last year names must not mean another thing today.
+#[test]
+fn a_code_that_was_given_once_is_never_given_to_another_thing() {
+    let lines: Vec<(&str, bool)> = include_str!("ids.txt")
+        .lines()
+        .map(|line| line.strip_suffix(" retired").map_or((line, false), |code| (code, true)))
+        .collect();
+    assert!(lines.is_sorted_by(|one, next| one.0 < next.0), "ids.txt is not sorted");
+    let (retired, given): (Vec<_>, Vec<_>) = lines.into_iter().partition(|line| line.1);
+    let given: BTreeSet<&str> = given.iter().map(|line| line.0).collect();
+    let all = all();
+    let known: BTreeSet<&str> = all.iter().map(|one| one.code.as_str()).collect();
+    let again = retired.iter().find(|line| known.contains(line.0));
+    assert_eq!(again, None, "was given before, and is retired: take a code that is not in ids.txt");
+    let new: Vec<_> = known.difference(&given).collect();
+    assert!(new.is_empty(), "add to plugin/src/catalogue/ids.txt: {new:?}");
+    let gone: Vec<_> = given.difference(&known).collect();
+    assert!(gone.is_empty(), "is explained no more; say ` retired` behind it in ids.txt: {gone:?}");
+}
+
 /// Whether the catalogue has it; it adds the sources.
 fn has(all: &[Explanation], code: &str, meaning: &Meaning) -> bool {
     let known = all.iter().find(|one| one.code == code).unwrap();
