@@ -7,6 +7,7 @@ use kube::ResourceExt as _;
 use opensdn_crds::upgrade::Upgrade;
 use tokio::time::{Instant, sleep};
 
+use super::last_lines::{self, has_failed};
 use super::next_command::NextCommand;
 use super::progress::{Progress, short};
 use super::requests::Requests;
@@ -56,7 +57,12 @@ impl Follow<'_> {
                 read = self.read(&name) => read,
             };
             if let Some(now) = watch.take(read, &upgrade, ui)? {
+                let fails = has_failed(&now) && !has_failed(&upgrade);
                 upgrade = now;
+                if fails {
+                    // Before their pods are replaced.
+                    last_lines::show(self.requests, &upgrade, ui).await;
+                }
             }
         }
     }

@@ -1,5 +1,6 @@
 //! A plan, for people and as a document. What it says is decided in `opensdn-upgrade`.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use opensdn_crds::upgrade::{ImageChange, Step, UpgradeRemark, UpgradeSpec};
@@ -152,8 +153,12 @@ impl UpgradePlan {
         let mut before = "";
         let mut rows = Vec::new();
         if self.has_wave(IMAGES) {
-            let cells = [IMAGES, "-", "-", "-", "-", "nodes pull the new images in advance"];
-            let cells = cells.map(str::to_owned).to_vec();
+            let all = self.services.iter().flat_map(|one| &one.images);
+            let method = match all.map(|change| &change.to).collect::<BTreeSet<_>>().len() {
+                1 => "nodes pull the new image in advance".to_owned(),
+                count => format!("nodes pull {count} new images in advance"),
+            };
+            let cells = [IMAGES, "-", "-", "-", "-", &method].map(str::to_owned).to_vec();
             rows.push(Row { cells, ..Row::default() });
         }
         for one in &self.services {

@@ -5,7 +5,8 @@ use futures::future::try_join_all;
 use http::Request;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{
-    Api, ApiResource, DeleteParams, GroupVersionKind, Patch, PatchParams, PostParams, Preconditions,
+    Api, ApiResource, DeleteParams, GroupVersionKind, LogParams, Patch, PatchParams, PostParams,
+    Preconditions,
 };
 use kube::{Client, CustomResourceExt as _, Error, ResourceExt as _};
 use opensdn_crds::component::Component;
@@ -13,6 +14,7 @@ use opensdn_crds::upgrade::Upgrade;
 use opensdn_crds::{TUNGSTEN_GROUP, VERSION};
 use serde_json::{Value, json};
 
+use super::last_lines::{BYTES, Failing, LINES};
 use super::world::{self, World};
 use crate::clients::{is_absent, unanswered};
 use crate::exit::{Exit, Failure};
@@ -161,8 +163,31 @@ impl Requests {
             found.map(|objects| (facts, objects))
         });
         let objects = try_join_all(lists).await?;
-        let pods = self.list(&ApiResource::erase::<Pod>(&()), TYPE).await?;
+        let pods = self.pods(TYPE).await?;
         Ok(World::of(manager, &objects, &pods))
+    }
+
+    /// The pods with these labels.
+    ///
+    /// # Errors
+    /// The cluster does not answer, or not this user.
+    pub(crate) async fn pods(&self, labels: &str) -> Result<Vec<Value>, Failure> {
+        self.list(&ApiResource::erase::<Pod>(&()), labels).await
+    }
+
+    /// What a container wrote last.
+    ///
+    /// # Errors
+    /// The cluster does not answer, or not this user, or its node does not.
+    pub(crate) async fn last_lines(&self, of: &Failing) -> Result<String, Error> {
+        let params = LogParams {
+            container: Some(of.container.clone()),
+            previous: of.is_of_before,
+            tail_lines: Some(LINES),
+            limit_bytes: Some(BYTES),
+            ..LogParams::default()
+        };
+        Api::<Pod>::namespaced(self.client.clone(), &self.namespace).logs(&of.pod, &params).await
     }
 
     /// The Manager that is meant.

@@ -7,6 +7,7 @@ mod bundle;
 mod config;
 mod connectivity;
 mod credentials;
+mod failed_upgrade;
 mod fake_api_server;
 mod frame;
 mod healthy_cluster;

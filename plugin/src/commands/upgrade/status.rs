@@ -18,6 +18,7 @@ use crate::runtime::Runtime;
 use crate::signals::Signals;
 use crate::ui::Ui;
 use crate::upgrade::follow::{Follow, Silence, say_silent};
+use crate::upgrade::last_lines;
 use crate::upgrade::next_command::NextCommand;
 use crate::upgrade::report::UpgradeReport;
 use crate::upgrade::stage::{self, Want};
@@ -71,6 +72,9 @@ impl StatusCommand {
         let age = stage::created(&upgrade).map(|created| Timestamp::now().duration_since(created));
         let age = age.and_then(|age| Duration::try_from(age).ok()).unwrap_or_default();
         answer(&upgrade, &place.next, ui)?;
+        if stage::phase(&upgrade) == Some(Phase::Stopped) {
+            last_lines::show(&place.requests, &upgrade, ui).await;
+        }
         if Silence::default().is_due(&upgrade, age) {
             say_silent(&upgrade.name_any(), ui);
         }

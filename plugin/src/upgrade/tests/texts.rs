@@ -96,7 +96,7 @@ fn a_plan_says_for_each_service_which_images_it_gets_and_how() {
         format!("Manager tf/cluster1: R24.1 -> R25.1, plan {}", plan.hash),
         String::new(),
         "WAVE         SERVICE        PODS  FROM    TO     METHOD".to_owned(),
-        "images       -              -     -       -      nodes pull the new images in advance"
+        "images       -              -     -       -      nodes pull 4 new images in advance"
             .to_owned(),
         "data-stores  Cassandra/a    3     3.11.3  4.1.5  first pod looked at, then one at a time"
             .to_owned(),
