@@ -58,8 +58,12 @@ impl Watch {
     }
 
     pub(super) fn at_most_one_of_each_was_new(&self) {
-        let has_more = self.new.values().any(|pods| pods.len() > 1);
-        assert!(!has_more, "with images of {}: {:?}", self.version, self.new);
+        self.new.keys().for_each(|service| self.at_most_one_was_new(service));
+    }
+
+    pub(super) fn at_most_one_was_new(&self, service: &str) {
+        let new = self.new.get(service).map_or(0, BTreeSet::len);
+        assert!(new <= 1, "with images of {}: {:?}", self.version, self.new);
     }
 }
 
