@@ -85,6 +85,8 @@ pub enum Joins {
     WhenAdded,
     /// It notifies them itself when it starts.
     ByItself,
+    /// The same, and it takes from each of them what it shall have: it does not come while one of them is down.
+    ByStreaming,
 }
 
 /// How a member goes.

@@ -1,6 +1,7 @@
 //! What is done next with the members of an ensemble (pure): one thing, after which it is looked at again.
 //!
-//! - One member comes before another goes; one that comes runs and has caught up before it is counted.
+//! - One member comes before another goes, unless that is gone for good and keeps it from coming; one that comes runs and has
+//!   caught up before it is counted.
 //! - A member that stays has to serve before anything is changed, so that at most one is missing by our doing.
 //! - The leader goes last, and is started again last.
 //! - A pod that cannot start, and is of an earlier template, is made again before all else: it may be that template
@@ -103,7 +104,7 @@ pub fn next(now: &Situation<'_>) -> Step {
         };
     }
     if let Some(missing) = wanted.iter().find(|address| !view.has(address)) {
-        return join(now, missing);
+        return gone_for_good(now).unwrap_or_else(|| join(now, missing));
     }
     if let Some(leaving) = leaves_next(now) {
         return leave(now, leaving);
@@ -172,6 +173,26 @@ fn join(now: &Situation<'_>, missing: &str) -> Step {
         return Step::Scale(with_one_more);
     }
     Step::Wait(format!("waits for a pod on {missing}"))
+}
+
+/// Where one that comes needs all others: first the member goes that does not serve and is to leave anyway.
+fn gone_for_good(now: &Situation<'_>) -> Option<Step> {
+    let Situation { wanted, view, pods, joins, .. } = now;
+    let is_gone =
+        |member: &&Member| !wanted.contains(&member.host) && !view.serving.contains(&member.host);
+    let gone = view.members.iter().find(is_gone).filter(|_| *joins == Joins::ByStreaming)?;
+    Some(match pods.iter().find(|pod| pod.address == gone.host) {
+        None => Step::Change(Change::Remove(gone.clone())),
+        Some(pod) if pod.is_stuck => {
+            Step::Restart { pod: pod.pod.clone(), why: "its member is to leave, and does not run" }
+        }
+        // It is only being started again, or its node is away.
+        Some(_) => Step::Wait(format!(
+            "waits for the member on {}, which is to leave, as none can come while one is down; if its node is lost for good, \
+             delete the node",
+            gone.host
+        )),
+    })
 }
 
 /// The member that leaves next: the leader last.

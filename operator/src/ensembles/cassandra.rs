@@ -33,7 +33,8 @@ pub(crate) struct Nodes {
 
 impl Ensemble for Nodes {
     fn joins(&self) -> Joins {
-        Joins::ByItself
+        // RangeStreamer.getAllRangesWithStrictSourcesFor: "A node required to move the data consistently is down".
+        Joins::ByStreaming
     }
 
     fn leaves(&self) -> Leaves {

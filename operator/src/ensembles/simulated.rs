@@ -53,7 +53,9 @@ impl Simulated {
             list.members = pods.first.iter().filter_map(member).collect();
         }
         list.left.retain(|address| pods.ready.contains(address));
-        if service.joins == Joins::ByItself {
+        let waits_for_all = service.joins == Joins::ByStreaming
+            && !list.members.iter().all(|member| pods.ready.contains(&member.host));
+        if service.joins != Joins::WhenAdded && !waits_for_all {
             for address in pods.ready.difference(&list.left.clone()) {
                 let is_new = list.members.iter().all(|member| member.host != *address);
                 if let Some(member) = member(address).filter(|_| is_new) {

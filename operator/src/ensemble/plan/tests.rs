@@ -58,6 +58,11 @@ impl World {
         Self { joins: Joins::ByItself, leaves: Leaves::AfterItsPod, ..Self::new(wanted, seed) }
     }
 
+    /// One whose members come by themselves while no other is down.
+    fn streaming(wanted: &[&str], seed: u64) -> Self {
+        Self { joins: Joins::ByStreaming, ..Self::new(wanted, seed) }
+    }
+
     fn chance(&mut self, of: usize) -> usize {
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         usize::try_from(self.random >> 33).unwrap() % of
@@ -79,16 +84,26 @@ impl World {
             let free: Vec<_> =
                 self.wanted.iter().filter(|one| !taken.contains(one)).cloned().collect();
             let free = (!free.is_empty()).then(|| free[self.chance(free.len())].clone());
+            let all_serve = self.members.iter().all(|one| self.serving().contains(&one.host));
+            let members: Vec<_> = self.members.iter().map(|one| one.host.clone()).collect();
+            let waits_for_all = self.joins == Joins::ByStreaming && !all_serve;
             let pod = self.pods.get_mut(&ordinal).unwrap();
             if pod.address.is_empty() {
                 pod.address = free.unwrap_or_default();
             } else {
-                pod.serves =
-                    !pod.has_lost_data && !pod.is_stuck && !self.lost.contains(&pod.address);
+                pod.serves = !pod.has_lost_data
+                    && !pod.is_stuck
+                    && !self.lost.contains(&pod.address)
+                    && (members.contains(&pod.address) || !waits_for_all);
             }
         }
-        let new: Vec<_> = self.serving().into_iter().filter(|one| !self.has(one)).collect();
-        if self.joins == Joins::ByItself && !new.is_empty() {
+        // One that has left by a command does not come again.
+        let has_left = |one: &str| {
+            self.joins == Joins::ByStreaming && !self.wanted.iter().any(|wanted| wanted == one)
+        };
+        let is_new = |one: &String| !self.has(one) && !has_left(one);
+        let new: Vec<_> = self.serving().into_iter().filter(is_new).collect();
+        if self.joins != Joins::WhenAdded && !new.is_empty() {
             let [host] = new.as_slice() else { panic!("{new:?} come at once") };
             assert!(self.wanted.contains(host), "{host} comes where none is wanted");
             let id = self.members.iter().map(|one| one.id).max().unwrap_or_default() + 1;
@@ -259,6 +274,41 @@ fn a_member_on_a_lost_node_is_replaced_when_the_node_is_not_wanted_any_more() {
     }
     world.wanted = addresses(&["a", "b", "d"]);
     assert_eq!(told(&world.settle()), ["+d", "-c"]);
+}
+
+#[test]
+fn where_none_comes_while_one_is_down_a_member_that_is_gone_for_good_goes_first() {
+    for seed in 0..300 {
+        let mut world = World::streaming(&["a", "b", "c"], seed);
+        // One that serves stays until the other has come.
+        world.wanted = addresses(&["a", "b", "d"]);
+        assert_eq!(told(&world.settle()), ["-c"]);
+        world.lost.insert("d".to_owned());
+        world.pods.values_mut().filter(|pod| pod.address == "d").for_each(|pod| pod.serves = false);
+        world.wanted = addresses(&["a", "b", "e"]);
+        for _ in 0..20 {
+            world.pass_time();
+            let Step::Wait(why) = world.step() else { panic!("its pod may come back") };
+            assert!(why.contains("delete the node"), "{why}");
+        }
+        // The node is deleted, and its pod made again, on another one if there is one by then.
+        for pod in world.pods.values_mut().filter(|pod| pod.address == "d") {
+            *pod = Placed::default();
+        }
+        let steps = world.settle();
+        assert_eq!(told(&steps), ["-d"], "{steps:?}");
+    }
+}
+
+#[test]
+fn a_pod_that_cannot_start_and_is_to_leave_is_made_again_elsewhere_before_another_comes() {
+    for seed in 0..300 {
+        let mut world = World::streaming(&["a", "b", "c"], seed);
+        let pod = world.pods.get_mut(&2).unwrap();
+        (pod.is_stuck, pod.serves) = (true, false);
+        world.wanted = addresses(&["a", "b", "d"]);
+        assert_eq!(told(&world.settle()), ["-c"]);
+    }
 }
 
 #[test]
