@@ -114,7 +114,7 @@ pub struct UpgradeSpec {
     pub pause_before: Option<Vec<String>>,
     /// Whether nodes pull the new images before anything is changed. Default true.
     pub pre_pull: Option<bool>,
-    /// On how many nodes vrouters are replaced at a time, when the first has been well for a while. Default 1.
+    /// On how many nodes vrouters are replaced at a time, all of one zone, when the first has been well for a while. Default 1.
     pub vrouters_at_once: Option<i64>,
     /// Whether a vrouter is replaced only when its node is drained: cordoned, and with the annotation
     /// opensdn.io/drained-for, whose value is namespace/name of this Upgrade. On the way back none is waited for. Default false.

@@ -38,6 +38,13 @@ impl Default for Pace {
     }
 }
 
+impl Pace {
+    /// Whether the operator replaces each pod, and not the controller of DaemonSets.
+    pub(crate) fn is_of_operator(&self) -> bool {
+        self.canary || self.drain != Drain::NotAwaited || self.at_once > 1
+    }
+}
+
 /// How it is to be done for the component; one after the other, where no Upgrade is at work.
 pub(crate) fn pace(cache: &Cache, component: &DynamicObject) -> Pace {
     let kind = component.types.as_ref().map_or("", |types| &types.kind);

@@ -14,6 +14,9 @@ use crate::object::{condition, list, text};
 pub const CONTROL_PLANE: [&str; 2] =
     ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
 
+/// Either of them names the zone of a node; Kubernetes sets only the first since 1.21.
+const ZONE: [&str; 2] = ["topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"];
+
 /// What matters of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
@@ -42,6 +45,12 @@ impl Node {
     #[must_use]
     pub fn is_of_control_plane(&self) -> bool {
         CONTROL_PLANE.iter().any(|label| self.labels.contains_key(*label))
+    }
+
+    /// What fails together with it, as its labels say.
+    #[must_use]
+    pub fn zone(&self) -> Option<&str> {
+        ZONE.iter().find_map(|label| self.labels.get(*label)).map(String::as_str)
     }
 
     /// As the API server has it.

@@ -21,6 +21,8 @@ use crate::watched_pods::Pods;
 
 const NODES: u32 = 4;
 const AT_ONCE: usize = 2;
+/// Not as their names would be sorted.
+const ZONES: [(&str, [&str; 2]); 2] = [("a", ["node-0", "node-2"]), ("b", ["node-1", "node-3"])];
 const SOAK: i64 = 3;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -68,6 +70,10 @@ async fn world() -> Result<World, Failed> {
     let sandbox = Sandbox::builder().simulated_nodes(NODES).start().await?;
     let operator = Operator::install(&sandbox, 1).await?;
     kubectl(&sandbox, &["label", "node", "node-0", LABEL]).await?.success();
+    for (zone, nodes) in ZONES {
+        let label = format!("topology.kubernetes.io/zone={zone}");
+        kubectl(&sandbox, &["label", "node", nodes[0], nodes[1], &label]).await?.success();
+    }
     let kinds = ["Zookeeper", "Redis", "Cassandra", "Rabbitmq", "Config", "Control", "Vrouter"];
     let mut manager = manager(&kinds);
     manager["spec"]["services"]["vrouters"][0]["spec"]["serviceConfiguration"]["controlInstance"] =
@@ -109,6 +115,10 @@ async fn of_vrouters_the_first_is_looked_at_and_then_as_many_are_replaced_at_a_t
     let away = pods.most_away();
     let most = away.get("vrouter").map_or(0, BTreeSet::len);
     assert!((1..=AT_ONCE).contains(&most), "{away:?}");
+    let is_of_zone = |nodes: &[&str]| {
+        away.get("vrouter").is_some_and(|all| all.iter().all(|node| nodes.contains(&&**node)))
+    };
+    assert!(ZONES.iter().any(|(_, nodes)| is_of_zone(nodes)), "of two zones: {away:?}");
     let mut made = vrouters_made(&world).await?;
     assert_eq!(made.len(), NODES as usize, "{made:?}");
     made.sort_unstable();
@@ -142,6 +152,8 @@ async fn each_waits_for_its_node_to_be_drained(world: &World) -> Outcome {
         let new = pods.iter().filter(|pod| pod["spec"].to_string().contains(":R24.1.2"));
         new.map(|pod| pod["spec"]["nodeName"].clone()).collect::<Vec<_>>()
     };
+    // All four at a time.
+    kubectl(sandbox, &["label", "nodes", "--all", "topology.kubernetes.io/zone-"]).await?.success();
     let more = json!({"images": vrouter_images("R24.1.2"), "vroutersAtOnce": NODES, "waitForDrain": true, "prePull": false,
         "waveTimeout": "10s"});
     world.create("drained", more).await?;

@@ -1,7 +1,7 @@
 //! The DaemonSet: a pod on each node of the component.
 //!
 //! tf-operator leaves it to a person to delete pods one by one (OnDelete). Here one is replaced at a time, unless an Upgrade
-//! says how many are, and the next only when the one before has been ready for a while: a change that does not work stops
+//! has the operator do it (`reconcile/pod_of_node.rs`), and the next only when the one before has been ready for a while: a change that does not work stops
 //! at the first node.
 
 use k8s_openapi::api::apps::v1::{
@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::{Owner, pod};
-use crate::canary::{Drain, Pace};
+use crate::canary::Pace;
 use crate::names::CONFIGURATION;
 
 /// For so many seconds a new pod has to be ready before the next one is replaced.
@@ -48,16 +48,16 @@ pub(super) fn build(owner: &Owner<'_>, configuration: &str) -> DaemonSet {
     }
 }
 
-/// So many at a time, unless only the operator replaces one.
+/// One at a time, unless only the operator replaces one: it looks at zones, too.
 fn update_strategy(pace: &Pace) -> DaemonSetUpdateStrategy {
-    if pace.canary || pace.drain != Drain::NotAwaited {
+    if pace.is_of_operator() {
         let type_ = Some("OnDelete".to_owned());
         return DaemonSetUpdateStrategy { type_, ..DaemonSetUpdateStrategy::default() };
     }
     DaemonSetUpdateStrategy {
         type_: Some("RollingUpdate".to_owned()),
         rolling_update: Some(RollingUpdateDaemonSet {
-            max_unavailable: Some(IntOrString::Int(pace.at_once)),
+            max_unavailable: Some(IntOrString::Int(1)),
             ..RollingUpdateDaemonSet::default()
         }),
     }
@@ -68,15 +68,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::canary::Drain;
 
     #[test]
-    fn so_many_nodes_are_replaced_at_a_time_as_is_asked_and_none_while_the_first_is_looked_at() {
-        let rolling = json!(update_strategy(&Pace { at_once: 5, ..Pace::default() }));
+    fn one_is_replaced_at_a_time_unless_an_upgrade_looks_at_the_first_or_wants_several() {
+        let rolling = json!(update_strategy(&Pace::default()));
         assert_eq!(
             rolling,
-            json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 5}})
+            json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}})
         );
         let held = [
+            Pace { at_once: 5, ..Pace::default() },
             Pace { canary: true, ..Pace::default() },
             Pace { drain: Drain::For("tf/up".to_owned()), ..Pace::default() },
             Pace { drain: Drain::OnHold, ..Pace::default() },

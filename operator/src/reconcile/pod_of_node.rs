@@ -1,5 +1,7 @@
-//! Of a service with a pod on each node, which is replaced while an Upgrade looks at the first, or waits for nodes to be
-//! drained: no DaemonSet has a partition.
+//! Of a service with a pod on each node, which is replaced while an Upgrade looks at the first, waits for nodes to be drained,
+//! or has several replaced at a time: no DaemonSet has a partition, and none looks at zones.
+
+use std::collections::BTreeSet;
 
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
@@ -8,6 +10,7 @@ use serde_json::Value;
 use crate::build::Valid;
 use crate::canary::{Drain, Pace};
 use crate::kind::{Kind, Workload};
+use crate::node::Node;
 use crate::object::{list, text};
 use crate::pod::Pod;
 use crate::reconcile::fetch::Fetched;
@@ -15,8 +18,10 @@ use crate::reconcile::fetch::Fetched;
 /// The pod that is to go, so that its DaemonSet makes one with the new images. None, if there is one, or one is away.
 pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<&'a Pod> {
     let Pace { canary, at_once, drain } = &valid.pace;
-    let is_held = *canary || *drain != Drain::NotAwaited;
-    if !is_held || *drain == Drain::OnHold || valid.workload != Workload::DaemonSet {
+    if !valid.pace.is_of_operator()
+        || *drain == Drain::OnHold
+        || valid.workload != Workload::DaemonSet
+    {
         return None;
     }
     let keeper = fetched.owned.get(&(Kind::DaemonSet, valid.instance.daemon_set()))?;
@@ -44,8 +49,10 @@ pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<
         is_outdated(keeper, pod).unwrap_or(!has_new(pod)) && (has_new(pod) || is_drained(pod))
     };
     // One that is not ready says nothing of the images, and on a node that is lost it would never end.
-    let ready: Vec<&Pod> = fetched.pods.iter().filter(|pod| pod.is_ready).collect();
+    let ready: Vec<&Pod> =
+        fetched.pods.iter().filter(|pod| pod.is_ready && !pod.is_going).collect();
     let (wanted, available) = (count("desiredNumberScheduled"), count("numberAvailable"));
+    let mut turn = Turn::Any;
     if *canary {
         // Also where admission has given it other images than its template: else that pod would go again and again.
         let is_there = count("updatedNumberScheduled") > 0 || fetched.pods.iter().any(has_new);
@@ -63,12 +70,46 @@ pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<
         if away >= usize::try_from(*at_once).unwrap_or(1) {
             return None;
         }
+        turn = turn_of(&fetched.pods, &fetched.nodes, away);
     }
     // What else is on a node of the control plane loses its network for a moment, too.
     let is_controller = |pod: &Pod| {
         fetched.nodes.iter().any(|node| node.name == pod.node && node.is_of_control_plane())
     };
-    ready.into_iter().filter(may_go).min_by_key(|pod| (is_controller(pod), pod.node.clone()))
+    let zone = |pod: &Pod| zone_of(&fetched.nodes, pod);
+    let is_its_turn = |pod: &&Pod| match &turn {
+        Turn::Any => true,
+        Turn::Of(zones) => zones.contains(&zone(pod)),
+    };
+    let candidates = ready.into_iter().filter(may_go).filter(is_its_turn);
+    candidates.min_by_key(|pod| (is_controller(pod), zone(pod), pod.node.clone()))
+}
+
+/// Whose turn it is.
+#[derive(Debug, PartialEq, Eq)]
+enum Turn<'a> {
+    /// That of any.
+    Any,
+    /// That of pods in these zones.
+    Of(BTreeSet<Option<&'a str>>),
+}
+
+/// While one is away the others of its zone have their turn, and those of no other: the next zone follows when all are back.
+/// What is on a node that is lost comes back with that, and is not waited for.
+fn turn_of<'a>(pods: &[Pod], nodes: &'a [Node], away: usize) -> Turn<'a> {
+    let all: BTreeSet<_> = pods.iter().map(|pod| zone_of(nodes, pod)).collect();
+    let is_lost = |pod: &Pod| nodes.iter().any(|node| node.is_lost && node.name == pod.node);
+    let (lost, moving): (Vec<&Pod>, Vec<&Pod>) =
+        pods.iter().filter(|pod| !pod.is_ready || pod.is_going).partition(|pod| is_lost(pod));
+    if all.len() < 2 || away <= lost.len() {
+        return Turn::Any;
+    }
+    // One that is not made yet, or has not been ready for long enough, is of no zone: none is replaced until it is.
+    Turn::Of(moving.into_iter().map(|pod| zone_of(nodes, pod)).collect())
+}
+
+fn zone_of<'a>(nodes: &'a [Node], pod: &Pod) -> Option<&'a str> {
+    nodes.iter().find(|node| node.name == pod.node)?.zone()
 }
 
 /// Whether it is of an earlier template, by the number that the API server gives to each and the controller to its pods. Not
@@ -88,4 +129,57 @@ fn knows(keeper: &DynamicObject, valid: &Valid) -> bool {
         image.is_none_or(|image| image.image == text(container, "/image"))
     };
     seen.is_some() && seen == keeper.metadata.generation && containers.all(is_new)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json};
+
+    use super::*;
+
+    fn node((name, zone): &(&str, &str)) -> Node {
+        let ready = if name.starts_with("lost") { "Unknown" } else { "True" };
+        let node = json!({"apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": name, "labels": {"topology.kubernetes.io/zone": zone}},
+            "status": {"conditions": [{"type": "Ready", "status": ready}]}});
+        Node::of(&from_value(node).unwrap())
+    }
+
+    fn pod(node: &str, is_ready: bool) -> Pod {
+        let ready = if is_ready { "True" } else { "False" };
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": node},
+            "spec": {"nodeName": node}, "status": {"conditions": [{"type": "Ready", "status": ready}]}});
+        Pod::of(&from_value(pod).unwrap())
+    }
+
+    /// Whose turn it is, with these pods not ready; of four nodes in two zones, one of which is lost.
+    fn turn(not_ready: &[&str], away: usize) -> Option<Vec<String>> {
+        let nodes = [("a1", "a"), ("a2", "a"), ("b1", "b"), ("lost", "b")];
+        let pods: Vec<Pod> =
+            nodes.iter().map(|(name, _)| pod(name, !not_ready.contains(name))).collect();
+        let nodes: Vec<Node> = nodes.iter().map(node).collect();
+        match turn_of(&pods, &nodes, away) {
+            Turn::Any => None,
+            Turn::Of(zones) => {
+                Some(zones.into_iter().map(|zone| zone.unwrap_or_default().to_owned()).collect())
+            }
+        }
+    }
+
+    #[test]
+    fn of_several_at_a_time_all_are_of_one_zone() {
+        assert_eq!(turn(&[], 0), None, "the first may be of any");
+        assert_eq!(turn(&["a1"], 1).unwrap(), ["a"]);
+        // It is ready, and has not been for long enough; or it is not made yet.
+        assert_eq!(turn(&[], 1).unwrap(), [""; 0]);
+        assert_eq!(turn(&["lost"], 1), None, "what is lost holds up no zone");
+        assert_eq!(turn(&["lost", "a2"], 2).unwrap(), ["a"]);
+    }
+
+    #[test]
+    fn nodes_without_zones_have_no_turns() {
+        let nodes: Vec<Node> = [("n1", ""), ("n2", "")].iter().map(node).collect();
+        let pods = [pod("n1", false), pod("n2", true)];
+        assert_eq!(turn_of(&pods, &nodes, 1), Turn::Any);
+    }
 }
