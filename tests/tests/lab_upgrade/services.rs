@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use opensdn_testing::eventually::eventually_within;
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::sandbox::lab::{Lab, TOOLS_IMAGE};
@@ -25,9 +26,11 @@ pub(super) const BAD: &str = "R24.1.2";
 /// One that no node has.
 pub(super) const MISSING: &str = "R24.1.3";
 /// The same as the first, once more.
-pub(super) const AGAIN: &str = "R24.1.4";
+pub(super) const AGAIN: &str = "R24.1.5";
 /// The same, for an upgrade that finds no room.
-pub(super) const FULL: &str = "R24.1.5";
+pub(super) const FULL: &str = "R24.1.4";
+/// In that time an operator answers a wish, on two busy cores.
+const TAKEN_UP: Duration = Duration::from_secs(60);
 /// By what steps know them.
 pub(super) const IDS: [&str; 4] =
     ["Zookeeper/zookeeper1", "Rabbitmq/rabbitmq1", "Cassandra/configdb1", "Redis/redis1"];
@@ -234,6 +237,9 @@ impl Services {
         let patch = r#"{"spec":{"retries":1}}"#;
         let again = ["patch", "upgrade", "-n=tf", name, "--type=merge", "-p", patch];
         kubectl(self.sandbox(), &again).await?.success();
+        // Until then it says that it has stopped.
+        let is_taken_up = async || self.status(name).await["retries"] == 1;
+        eventually_within(TAKEN_UP, "the operator tries again", is_taken_up).await;
         Ok(())
     }
 
