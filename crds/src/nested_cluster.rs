@@ -188,9 +188,9 @@ pub struct Row {
 pub struct Remark {
     /// By what kubectl opensdn explain knows it.
     pub code: String,
-    /// Error, with which nothing is written, or Warning.
+    /// Error, with which nothing is written; Warning; or Unknown, if it could not be looked at.
     pub severity: String,
-    /// What is wrong.
+    /// What is wrong, or why it is not known.
     pub message: String,
     /// What to do.
     pub hint: Option<String>,

@@ -314,6 +314,43 @@ async fn a_plan_with_errors_is_not_carried_out_and_the_status_has_them() -> Outc
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_whose_nodes_the_operator_does_not_know_is_kept_when_it_has_pods() -> Outcome {
+    let world = World::start().await?;
+    world.login(PASSWORD).await?;
+    world.create(json!({})).await?;
+    world.until(CLUSTER, "True", "InPlace").await;
+    let written = world.api.entries();
+    let port = ["default-domain", "admin", "vm-201-port"];
+    let port = world.api.read("virtual-machine-interface", &port).ok_or("no port")?;
+    WorkedExample::pod(&world.api, "k8s-a", port["uuid"].as_str())
+        .map_err(|refusal| refusal.text)?;
+    world.api.write_entries(json!([written[0]])).map_err(|refusal| refusal.text)?;
+    eventually("the rows are put back", async || world.api.entries() == written).await;
+    world.until(CLUSTER, "True", "InPlace").await;
+    let remarks = get(&world.sandbox, CLUSTER).await["status"]["remarks"].clone();
+    let remarks = remarks.as_array().cloned().unwrap_or_default();
+    let unknown = remarks.iter().find(|one| one["code"] == "OSDN3032").ok_or("no OSDN3032")?;
+    assert_eq!(unknown["severity"], "Unknown", "{unknown}");
+
+    // After its removal nothing says whose the pods are.
+    world.delete(CLUSTER).await?;
+    world.gone(CLUSTER).await;
+    let before = world.api.entries();
+    world.api.forget_calls();
+    world.create(json!({})).await?;
+    world.until(CLUSTER, "False", "ClusterNameInDoubt").await;
+    let (_, _, message) = world.ready(CLUSTER).await;
+    assert!(message.contains("OSDN3033") && message.contains("adopt-name"), "{message}");
+    assert_eq!((world.puts(), world.api.entries()), (0, before));
+    let object = get(&world.sandbox, CLUSTER).await;
+    assert!(object["metadata"]["finalizers"].is_null(), "it has nothing in the cloud");
+    let allow = ["annotate", "-n", "tf", CLUSTER[0], "a", "opensdn.io/allow=adopt-name"];
+    kubectl(&world.sandbox, &allow).await?.success();
+    world.until(CLUSTER, "True", "InPlace").await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cloud_that_does_not_answer_keeps_no_object_that_may_leave_behind_what_it_has() -> Outcome
 {
     let world = World::start().await?;

@@ -187,3 +187,28 @@ async fn who_may_not_write_the_cloud_learns_which_role_is_missing_and_nothing_is
     assert_eq!((cloud.puts(), cloud.api.entries()), (0, before));
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_with_services_and_no_pod_is_taken_for_itself_and_after_a_removal_by_a_flag()
+-> Outcome {
+    let cloud = Cloud::start().await?;
+    let spec = cloud.spec(json!({}))?;
+    let apply = ["nested", "apply", "--yes", "-f", path(&spec)];
+    let applied = cloud.run("admin", &apply)?;
+    assert_eq!(code(&applied), 0, "{}", text(&applied));
+    WorkedExample::annotated(&cloud.api, "loadbalancer", "k8s-a")
+        .map_err(|refusal| refusal.text)?;
+    let again = cloud.run("admin", &apply)?;
+    assert_eq!(code(&again), 0, "{}", text(&again));
+    assert!(text(&again).contains("All was in place"), "{}", text(&again));
+
+    let removed = cloud.run("admin", &["nested", "remove", "--yes"])?;
+    assert_eq!(code(&removed), 0, "{}", text(&removed));
+    cloud.api.forget_calls();
+    let refused = cloud.run("admin", &apply)?;
+    assert_eq!((code(&refused), cloud.puts()), (5, 0), "{}", text(&refused));
+    assert!(text(&refused).contains("--adopt-name"), "{}", text(&refused));
+    let adopted = cloud.run("admin", &[&apply[..], &["--adopt-name"]].concat())?;
+    assert_eq!(code(&adopted), 0, "{}", text(&adopted));
+    Ok(())
+}

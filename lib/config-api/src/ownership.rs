@@ -125,8 +125,10 @@ pub struct Records {
     pub other_networks: BTreeMap<String, Snat>,
     /// Whether another has added the port pools.
     pub other_pools: Pools,
-    /// Whether other clusters have a record.
+    /// How many others have a record.
     pub others: usize,
+    /// The names of clusters that others have a record of, with by what that record is known.
+    pub other_clusters: BTreeMap<String, String>,
 }
 
 impl Records {
@@ -146,6 +148,10 @@ impl Records {
             } else {
                 let other: Other =
                     serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
+                if let Some(cluster) = other.cluster.as_str() {
+                    let id = name.strip_prefix(PREFIX).unwrap_or(name);
+                    records.other_clusters.insert(cluster.to_owned(), id.to_owned());
+                }
                 records.add(other).map_err(unreadable)?;
             }
         }
@@ -204,6 +210,8 @@ struct StoredRow {
 /// What has to be known of a record of others, whatever its version.
 #[derive(Deserialize)]
 struct Other {
+    #[serde(default)]
+    cluster: Value,
     rows: Vec<OtherRow>,
     #[serde(default)]
     snat: BTreeMap<String, Value>,

@@ -45,10 +45,20 @@ pub async fn survey(api: &ConfigApi, asked: &Asked<'_>) -> Result<Live, Error> {
         Err(ReadError::Api(error)) => return Err(error),
         Err(error) => Err(error_chain(&error)),
     };
-    let nodes: BTreeSet<Ipv4Addr> =
-        asked.nodes.known().into_iter().flat_map(BTreeMap::values).copied().collect();
+    // Without the nodes it is not known which interfaces are theirs: that is not that none is.
+    let nodes: Fact<BTreeSet<Ipv4Addr>> = match asked.nodes {
+        Fact::Known(nodes) => Fact::Known(nodes.values().copied().collect()),
+        Fact::Unknown(why) => Fact::Unknown(why.clone()),
+    };
     let ips = fact(network::instance_ips(api).await);
-    let interfaces = of(&ips, async |all| cluster::interfaces(api, all, &nodes).await).await;
+    let interfaces = of(&ips, async |all| {
+        Ok(match &nodes {
+            Fact::Known(nodes) => Fact::Known(cluster::interfaces(api, all, nodes).await?),
+            Fact::Unknown(why) => Fact::Unknown(why.clone()),
+        })
+    })
+    .await
+    .flatten();
     let networks = fact(virtual_network::all(api).await);
     let computes = fact(underlay::computes(api).await);
     Ok(Live {
@@ -59,7 +69,7 @@ pub async fn survey(api: &ConfigApi, asked: &Asked<'_>) -> Result<Live, Error> {
         pools: config.map_or_else(Fact::Unknown, |config| Fact::Known(protocols(&config))),
         underlay: of(&computes, async |all| underlay::addresses(api, all).await).await,
         addresses: of(&ips, async |all| network::addresses(api, all).await).await,
-        network: fact(network::of_nodes(api, asked.network, &nodes, &ips).await),
+        network: fact(network::of_nodes(api, asked.network, nodes.known(), &ips).await),
         traces: of(&networks, async |all| cluster::traces(api, asked, all, &interfaces).await)
             .await,
         virtual_routers: of(&computes, async |all| Ok(underlay::names(all))).await,

@@ -9,7 +9,7 @@ use crate::live::Live;
 use crate::rows::PlannedRow;
 
 mod addresses;
-mod cluster;
+pub(crate) mod cluster;
 mod exposure;
 mod foreign;
 mod keys;

@@ -35,6 +35,16 @@ impl<T> Fact<T> {
     }
 }
 
+impl<T> Fact<Fact<T>> {
+    /// One that is known to be unknown is unknown.
+    pub fn flatten(self) -> Fact<T> {
+        match self {
+            Self::Known(fact) => fact,
+            Self::Unknown(why) => Fact::Unknown(why),
+        }
+    }
+}
+
 /// The state of a cloud.
 #[derive(Clone, Debug)]
 pub struct Live {
@@ -111,8 +121,8 @@ pub struct NodeNetwork {
     pub route_targets: Vec<String>,
     /// Policies that are attached to it.
     pub policies: Vec<String>,
-    /// Interfaces in it that are not those of the cluster's nodes.
-    pub other_interfaces: usize,
+    /// How many interfaces in it are not those of the cluster's nodes; nothing where the nodes are not known.
+    pub other_interfaces: Option<usize>,
 }
 
 /// A protocol that a port translation pool is for.
@@ -164,7 +174,7 @@ pub enum TraceOwner {
     Ours,
     /// Another cluster's, by this.
     Other(String),
-    /// Nothing on it says whose it is.
+    /// Nothing on it says whose it is, or the nodes of this cluster are not known.
     Undecided,
 }
 

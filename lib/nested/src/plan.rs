@@ -48,6 +48,10 @@ pub struct Plan {
     pub findings: Vec<Finding>,
     /// Checks that could not be made.
     pub unknown: Vec<Unknown>,
+    /// Why it is not known whose the name is in the cloud, where our record does not have it: it is not carried out
+    /// before a person has said that it is this cluster's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whose_name: Option<String>,
     /// Parts of the cloud without which it cannot be carried out, and which could not be read.
     pub unread: Vec<Part>,
     /// The world from which it was made.
@@ -136,6 +140,7 @@ pub fn plan(input: &Input, live: &Live) -> Plan {
         snat: snat(input, live),
         pools: pools(input, live),
         environment: environment(input, &allocation),
+        whose_name: checks::cluster::doubt(&world, &report),
         findings: report.findings,
         unknown: report.unknown,
         unread: unread(input, live),

@@ -162,7 +162,10 @@ impl Pass<'_> {
         let said = match self.paused() {
             Some(why) => Said::paused(&why, &seen.drifted_in_words()),
             None if !seen.plan.is_applicable() => status::refused(&seen.plan),
-            None => self.make_so(&seen).await?,
+            None => match &seen.plan.whose_name {
+                Some(why) => status::whose_name(why),
+                None => self.make_so(&seen).await?,
+            },
         };
         Ok(Some(Report::with(said, &seen.plan, seen.drift)))
     }

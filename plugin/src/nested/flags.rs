@@ -331,11 +331,6 @@ impl ChoiceFlags {
         if self.take_over { Foreign::TakeOver } else { Foreign::Respect }
     }
 
-    /// Whether what carries the cluster's name counts as this cluster's.
-    pub(crate) fn adopts_name(&self) -> bool {
-        self.adopt_name
-    }
-
     /// Networks of pods, of Services, and of pods in the fabric.
     pub(crate) fn subnets(&self) -> [&[Subnet]; 3] {
         [&self.pod_subnets, &self.service_subnets, &self.fabric_subnets]

@@ -79,8 +79,7 @@ pub(super) async fn traces(
         .map(|all| all.values().flatten().filter(in_network).map(|one| one.id.as_str()).collect());
     let mut traces = of_pods(api, cluster, networks, ours.as_ref()).await?;
     // By the interfaces of its pods it is known whose a network is, and with it what else has the name.
-    let is_ours = traces.iter().any(|trace| trace.owner == TraceOwner::Ours);
-    if !is_ours {
+    if traces.iter().all(|trace| trace.owner == TraceOwner::Undecided) {
         traces.extend(annotated(api, cluster).await?);
     }
     traces.extend(sets(api, cluster).await?);
@@ -103,7 +102,8 @@ async fn of_pods(
     Ok(traces)
 }
 
-/// Virtual machines and load balancers that a kube-manager of the name has annotated as its own.
+/// Virtual machines and load balancers that a kube-manager of the name has annotated as its own. They are on no node, and
+/// so do not say of which cluster of that name: this one's Services are there before its first pod, and after its last.
 async fn annotated(api: &ConfigApi, cluster: &str) -> Result<Vec<Trace>, Error> {
     let mut traces = Vec::new();
     for kind in ["virtual-machine", "loadbalancer"] {
@@ -117,9 +117,7 @@ async fn annotated(api: &ConfigApi, cluster: &str) -> Result<Vec<Trace>, Error> 
         if let Some(object) = all.iter().find(is_of_name) {
             traces.push(Trace {
                 object: format!("{kind} {}", full_name(object)),
-                owner: TraceOwner::Other(
-                    "a kube-manager of that name has pods or Services".to_owned(),
-                ),
+                owner: TraceOwner::Undecided,
             });
         }
     }

@@ -62,7 +62,7 @@ pub(super) async fn addresses(
 pub(super) async fn of_nodes(
     api: &ConfigApi,
     name: &NetworkName,
-    nodes: &BTreeSet<Ipv4Addr>,
+    nodes: Option<&BTreeSet<Ipv4Addr>>,
     ips: &Fact<Vec<Fields>>,
 ) -> Result<Option<NodeNetwork>, Error> {
     let Some(uuid) = virtual_network::id_of(api, &name.domain, &name.project, &name.name).await?
@@ -78,16 +78,19 @@ pub(super) async fn of_nodes(
         let all = ips.iter().flat_map(|ip| references(ip, "virtual_machine_interface_refs"));
         all.map(str::to_owned).collect()
     };
-    let is_of_node = |ip: &&&Fields| address_of(ip).is_some_and(|one| nodes.contains(&one));
-    let of_nodes: Vec<&Fields> = own.iter().filter(is_of_node).copied().collect();
-    let (all, of_nodes) = (interfaces(&own), interfaces(&of_nodes));
+    let all = interfaces(&own);
+    let others = |nodes: &BTreeSet<Ipv4Addr>| {
+        let is_of_node = |ip: &&&Fields| address_of(ip).is_some_and(|one| nodes.contains(&one));
+        let of_nodes: Vec<&Fields> = own.iter().filter(is_of_node).copied().collect();
+        all.difference(&interfaces(&of_nodes)).count()
+    };
     Ok(Some(NodeNetwork {
         fabric_snat: network.get("fabric_snat").and_then(Value::as_bool),
         subnets: virtual_network::subnets_of(&network).filter_map(|one| parsed(&one)).collect(),
         logical_routers: routers(api, &all).await?,
         route_targets: route_targets(&network),
         policies: reference_names(&network, "network_policy_refs"),
-        other_interfaces: all.difference(&of_nodes).count(),
+        other_interfaces: nodes.map(others),
     }))
 }
 

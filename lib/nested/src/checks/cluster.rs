@@ -46,11 +46,8 @@ fn default_name(world: &World, report: &mut Report) {
 }
 
 fn name_in_use(world: &World, report: &mut Report) {
-    let Some(traces) = report.known(&world.live.traces, &[Code::ClusterNameTaken]) else { return };
     let name = &world.input.cluster;
-    let is_adopted = world.input.choices.permissions.adopt_name == Permission::Granted;
-    let recorded = world.live.records.known().and_then(|records| records.ours.cluster.as_ref());
-    if let Some(before) = recorded.filter(|before| *before != name) {
+    if let Some(before) = recorded(world).filter(|before| *before != name) {
         report.find(
             Code::ClusterNameTaken,
             Subject::Cluster(name.clone()),
@@ -59,6 +56,11 @@ fn name_in_use(world: &World, report: &mut Report) {
              and begin with the new one",
         );
     }
+    let is_ours = is_ours(world);
+    if !is_ours {
+        in_record_of_another(world, report);
+    }
+    let Some(traces) = report.known(&world.live.traces, &[Code::ClusterNameTaken]) else { return };
     for trace in traces {
         match &trace.owner {
             TraceOwner::Ours => {}
@@ -71,7 +73,7 @@ fn name_in_use(world: &World, report: &mut Report) {
                 ),
                 "choose another clusterName, which no cluster of the whole cloud has",
             ),
-            TraceOwner::Undecided if is_adopted || recorded == Some(name) => {}
+            TraceOwner::Undecided if is_ours => {}
             TraceOwner::Undecided => report.unknown(
                 Code::ClusterNameTaken,
                 format!(
@@ -82,4 +84,39 @@ fn name_in_use(world: &World, report: &mut Report) {
             ),
         }
     }
+}
+
+/// Before its first pod nothing else of another cluster is in the cloud.
+fn in_record_of_another(world: &World, report: &mut Report) {
+    let name = &world.input.cluster;
+    let Some(records) = world.live.records.known() else { return };
+    if let Some(id) = records.other_clusters.get(name) {
+        report.unknown(
+            Code::ClusterNameTaken,
+            format!(
+                "the record {id} in the cloud is of a cluster {name}, too: if that is this cluster's from before, say so; \
+                 else choose another clusterName"
+            ),
+        );
+    }
+}
+
+/// The name that our record has.
+fn recorded<'a>(world: &World<'a>) -> Option<&'a String> {
+    world.live.records.known().and_then(|records| records.ours.cluster.as_ref())
+}
+
+/// Whether what the cloud has of the name counts as ours: our record has it, or it is said.
+fn is_ours(world: &World) -> bool {
+    world.input.choices.permissions.adopt_name == Permission::Granted
+        || recorded(world) == Some(&world.input.cluster)
+}
+
+/// Why it is not known whose the name is, where that is neither in our record nor said.
+pub(crate) fn doubt(world: &World, report: &Report) -> Option<String> {
+    if is_ours(world) {
+        return None;
+    }
+    let unknown = report.unknown.iter().find(|unknown| unknown.code == Code::ClusterNameTaken);
+    unknown.map(|unknown| unknown.why.clone())
 }

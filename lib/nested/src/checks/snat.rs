@@ -43,7 +43,10 @@ fn turned_on(world: &World, network: &NodeNetwork, report: &mut Report) {
         .filter(|(_, all)| !all.is_empty())
         .map(|(what, all)| format!("{what} {}", all.join(", ")))
         .collect();
-    let others = network.other_interfaces;
+    if network.other_interfaces.is_none() {
+        report.known(&world.input.choices.kubernetes.nodes, &[Code::SnatIsolates]);
+    }
+    let others = network.other_interfaces.unwrap_or_default();
     if at_risk.is_empty() && others == 0 {
         return;
     }

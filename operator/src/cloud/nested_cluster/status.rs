@@ -8,11 +8,12 @@ use opensdn_config_api::ownership::How;
 use opensdn_crds::nested_cluster::{NestedClusterStatus, Remark, Row};
 use opensdn_nested::drift::State;
 use opensdn_nested::plan::SnatAction;
-use opensdn_nested::{Drift, Plan, Severity};
+use opensdn_nested::{Code, Drift, Plan, Severity};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::cloud::condition::Said;
+use crate::names::ALLOW;
 
 /// How old the time of the last look may be: a status that says nothing else is not written for it.
 const LOOKED_AT: Duration = Duration::from_secs(10 * 60);
@@ -37,7 +38,7 @@ impl Report {
     pub(super) fn with(said: Said, plan: &Plan, drift: Vec<Drift>) -> Self {
         let is_in_place = said.is_in_place();
         let rows = drift.into_iter().take(MOST).map(|one| row(plan, one, is_in_place)).collect();
-        let remarks = plan.findings.iter().take(MOST).map(|finding| Remark {
+        let found = plan.findings.iter().map(|finding| Remark {
             code: finding.code.as_str().to_owned(),
             severity: match finding.severity {
                 Severity::Error => "Error".to_owned(),
@@ -46,7 +47,14 @@ impl Report {
             message: finding.message.clone(),
             hint: Some(finding.hint.clone()).filter(|hint| !hint.is_empty()),
         });
-        Self { remarks: Some(remarks.collect()), rows: Some(rows), said }
+        let unknown = plan.unknown.iter().map(|unknown| Remark {
+            code: unknown.code.as_str().to_owned(),
+            severity: "Unknown".to_owned(),
+            message: unknown.why.clone(),
+            hint: None,
+        });
+        let remarks = found.chain(unknown).take(MOST).collect();
+        Self { remarks: Some(remarks), rows: Some(rows), said }
     }
 
     /// The whole status. `now` is RFC 3339.
@@ -117,6 +125,18 @@ pub(super) fn in_place(plan: &Plan) -> Said {
         _ => format!("; {warnings} warnings are in status.remarks"),
     };
     Said::in_place(format!("{count} {services}{snat}{warnings}"))
+}
+
+/// What carries the name in the cloud may be another cluster's.
+pub(super) fn whose_name(why: &str) -> Said {
+    let code = Code::ClusterNameTaken;
+    Said::stalled(
+        "ClusterNameInDoubt",
+        format!(
+            "{code}: nothing is written: {why}. To say that it is this cluster's, add adopt-name to the annotation {ALLOW}; or, \
+             after nested apply, have OPENSDN_RECORD of the login's Secret name its record"
+        ),
+    )
 }
 
 /// The plan has errors, or parts of the cloud could not be read.

@@ -6,7 +6,7 @@ use clap::{Args, ValueHint};
 use opensdn_config_api::ConfigApi;
 use opensdn_config_api::apply::Timing;
 use opensdn_config_api::vrouter_config::EnsuredPools;
-use opensdn_nested::{Code, Plan};
+use opensdn_nested::Plan;
 use opensdn_nested_cloud::{Applied, SnatDone, apply};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -98,7 +98,7 @@ impl ApplyCommand {
             return Ok(Exit::Findings);
         }
         text::lines(&plan, layout).iter().for_each(|line| ui.note(line));
-        self.check_name(&plan)?;
+        check_name(&plan)?;
         if self.writing.dry_run {
             return self.answer(&plan, None, ui);
         }
@@ -110,20 +110,6 @@ impl ApplyCommand {
         }
         let applied = self.carry_out(&api, &plan, ui).await?;
         self.answer(&plan, Some(applied), ui)
-    }
-
-    /// kube-manager deletes what carries its cluster's name and is not its own.
-    fn check_name(&self, plan: &Plan) -> Result<(), Failure> {
-        let unknown = plan.unknown.iter().find(|unknown| unknown.code == Code::ClusterNameTaken);
-        match unknown.filter(|_| !self.sources.spec.choices().adopts_name()) {
-            None => Ok(()),
-            Some(unknown) => {
-                let message =
-                    format!("whether {} is free is not known: {}", plan.cluster, unknown.why);
-                let hint = "if what carries the name is this cluster's: --adopt-name";
-                Err(Failure::new(Exit::Refused, "unknown-name", message, hint))
-            }
-        }
     }
 
     async fn carry_out(
@@ -156,6 +142,14 @@ impl ApplyCommand {
         ui.answer(&answer, |out| answer.write(out))?;
         Ok(Exit::Done)
     }
+}
+
+/// kube-manager deletes what carries its cluster's name and is not its own.
+fn check_name(plan: &Plan) -> Result<(), Failure> {
+    let Some(why) = &plan.whose_name else { return Ok(()) };
+    let message = format!("whether {} is free is not known: {why}", plan.cluster);
+    let hint = "if what carries the name is this cluster's: --adopt-name";
+    Err(Failure::new(Exit::Refused, "unknown-name", message, hint))
 }
 
 /// The plan that was made or shown, if it is what would be planned now. A plan is made of the arguments, the cluster and

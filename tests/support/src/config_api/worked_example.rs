@@ -114,6 +114,44 @@ impl WorkedExample {
             "metadata": {"name": "a", "namespace": "tf"}, "spec": spec})
     }
 
+    /// What a kube-manager makes of a pod in a cluster of this name: on the interface `parent` of a virtual machine, or,
+    /// without one, beside the cloud.
+    ///
+    /// # Errors
+    /// An object is there already.
+    pub fn pod(fake: &FakeConfigApi, cluster: &str, parent: Option<&str>) -> Result<(), Refusal> {
+        let network = [PROJECT[0], PROJECT[1], &format!("{cluster}-default-pod-network")];
+        // Without subnets of its own: its addresses are those of a flat IPAM.
+        let ipam = json!({"to": [PROJECT[0], PROJECT[1], "ipam"], "attr": {"ipam_subnets": [{"subnet_uuid": "0"}]}});
+        let object =
+            json!({"fq_name": network, "parent_type": "project", "network_ipam_refs": [ipam]});
+        let uuid = fake.create("virtual-network", object)?;
+        let parents: Vec<Value> =
+            parent.map(|uuid| json!({"to": ["vm"], "uuid": uuid})).into_iter().collect();
+        let interface = json!({"fq_name": [PROJECT[0], PROJECT[1], "pod"], "parent_type": "project",
+            "virtual_network_refs": [{"to": network, "uuid": uuid}],
+            "virtual_machine_interface_refs": parents});
+        fake.create("virtual-machine-interface", interface)?;
+        Self::annotated(fake, "virtual-machine", cluster)
+    }
+
+    /// An object of the kind `virtual-machine` or `loadbalancer`, annotated as a kube-manager of this cluster's name
+    /// annotates those of pods and Services.
+    ///
+    /// # Errors
+    /// An object is there already.
+    pub fn annotated(fake: &FakeConfigApi, kind: &str, cluster: &str) -> Result<(), Refusal> {
+        let pairs = [("owner", "k8s"), ("cluster", cluster)];
+        let pairs = pairs.map(|(key, value)| json!({"key": key, "value": value}));
+        let annotations = json!({"key_value_pair": pairs});
+        let object = match kind {
+            "loadbalancer" => json!({"fq_name": [PROJECT[0], PROJECT[1], "of-kube-manager"],
+                "parent_type": "project", "annotations": annotations}),
+            _ => json!({"fq_name": ["of-kube-manager"], "annotations": annotations}),
+        };
+        fake.create(kind, object).map(|_| ())
+    }
+
     fn fill_site(fake: &FakeConfigApi, site: &Site) -> Result<Self, Refusal> {
         let kinds: [(&str, &str, &[&str]); 4] = [
             ("config-node", "config_node_ip_address", &[CONFIG]),

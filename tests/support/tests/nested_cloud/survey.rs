@@ -2,13 +2,13 @@
 
 use opensdn_config_api::link_local::Row;
 use opensdn_nested::plan::Part;
-use opensdn_nested::{Code, Live, Plan, Severity, plan};
+use opensdn_nested::{Code, Fact, Live, Permission, Plan, Severity, plan};
 use opensdn_nested_cloud::survey;
 use opensdn_testing::config_api::{
-    Disturbance, FakeConfigApi, Mode, Roles, Service, Settings, Times, User,
+    Disturbance, Mode, Roles, Service, Settings, Times, User, WorkedExample,
 };
-use serde_json::json;
 
+use crate::cloud::cluster;
 use crate::example::{Example, OPTIONS, worked_example};
 
 /// Which parts are unknown, with the reason.
@@ -63,7 +63,7 @@ async fn all_of_the_worked_example_is_known_and_both_options_have_no_error() {
         assert_eq!(live.interfaces.known().unwrap().len(), 3);
         assert_eq!(live.virtual_routers.known().unwrap().len(), 3);
         assert_eq!(live.underlay.known().unwrap().len(), 6);
-        assert_eq!(live.network.known().unwrap().as_ref().unwrap().other_interfaces, 0);
+        assert_eq!(live.network.known().unwrap().as_ref().unwrap().other_interfaces, Some(0));
         let plan = plan(&example.input, &live);
         assert_eq!(errors(&plan), [""; 0]);
         assert!(plan.is_applicable());
@@ -118,25 +118,6 @@ async fn what_a_cloud_does_not_give_is_unknown_and_says_why() {
     assert!(refused.count() >= 5, "{:#?}", plan.unknown);
 }
 
-/// What a kube-manager makes of a pod, in a cluster beside the cloud or in one on other virtual machines of it.
-fn pod_of_another_cluster(cloud: &FakeConfigApi, cluster: &str, parent: Option<&str>) {
-    let project = ["default-domain", "admin"];
-    let name = format!("{cluster}-default-pod-network");
-    let fq_name = [&project[..], &[&name]].concat();
-    // Without subnets of its own: its addresses are those of a flat IPAM.
-    let network = json!({"fq_name": fq_name, "parent_type": "project",
-        "network_ipam_refs": [{"to": ["default-domain", "admin", "ipam"], "attr": {"ipam_subnets": [
-            {"subnet_uuid": "0"}]}}]});
-    let network = cloud.create("virtual-network", network).unwrap();
-    let pod = [&project[..], &["pod"]].concat();
-    let mut interface = json!({"fq_name": pod, "parent_type": "project",
-        "virtual_network_refs": [{"to": fq_name, "uuid": network}]});
-    if let Some(parent) = parent {
-        interface["virtual_machine_interface_refs"] = json!([{"to": ["vm"], "uuid": parent}]);
-    }
-    cloud.create("virtual-machine-interface", interface).unwrap();
-}
-
 fn name_in_use(plan: &Plan) -> Vec<&str> {
     let found = plan.findings.iter().filter(|one| one.code == Code::ClusterNameTaken);
     found.map(|one| one.message.as_str()).collect()
@@ -147,19 +128,71 @@ async fn a_cluster_of_the_same_name_is_found_as_kube_manager_leaves_it() {
     for parent in [None, Some("0ddba11")] {
         let cloud = worked_example(Settings::default());
         let example = Example::new("a", OPTIONS[0]);
-        pod_of_another_cluster(cloud.faults(), &example.input.cluster, parent);
+        WorkedExample::pod(cloud.faults(), &example.input.cluster, parent).unwrap();
         let plan = plan(&example.input, &survey(&cloud.api(), &example.asked()).await.unwrap());
         assert_eq!(name_in_use(&plan).len(), 1, "{:?}", plan.findings);
         assert!(!plan.is_applicable());
     }
+}
+
+/// Whether something of the name is another's, and why that is not known.
+fn name(plan: &Plan) -> (usize, Option<&str>) {
+    (name_in_use(plan).len(), plan.whose_name.as_deref())
+}
+
+#[tokio::test]
+async fn services_and_machines_of_the_name_do_not_say_whose_it_is_but_our_record_does() {
+    for kind in ["loadbalancer", "virtual-machine"] {
+        let cloud = worked_example(Settings::default());
+        let mut example = Example::new("a", OPTIONS[0]);
+        WorkedExample::annotated(cloud.faults(), kind, &example.input.cluster).unwrap();
+        let first = example.plan(&cloud.api()).await;
+        let (errors, why) = name(&first);
+        assert_eq!(errors, 0, "{:?}", first.findings);
+        assert!(why.unwrap().starts_with(kind), "{why:?}");
+        example.input.choices.permissions.adopt_name = Permission::Granted;
+        assert_eq!(name(&example.plan(&cloud.api()).await), (0, None));
+        example.set_up(&cloud.api()).await;
+        example.input.choices.permissions.adopt_name = Permission::Refused;
+        assert_eq!(name(&example.plan(&cloud.api()).await), (0, None), "its record has the name");
+    }
+}
+
+#[tokio::test]
+async fn a_running_cluster_whose_nodes_are_not_known_is_not_taken_for_another_one() {
     let cloud = worked_example(Settings::default());
-    let example = Example::new("a", OPTIONS[0]);
-    let pairs = [("owner", "k8s"), ("cluster", &example.input.cluster), ("kind", "Pod")];
-    let pairs = pairs.map(|(key, value)| json!({"key": key, "value": value}));
-    let pod = json!({"fq_name": ["pod"], "annotations": {"key_value_pair": pairs}});
-    cloud.faults().create("virtual-machine", pod).unwrap();
-    let plan = plan(&example.input, &survey(&cloud.api(), &example.asked()).await.unwrap());
-    assert_eq!(name_in_use(&plan).len(), 1, "{:?}", plan.findings);
+    let mut example = Example::new("a", OPTIONS[0]);
+    example.input.choices.kubernetes.nodes = Fact::Unknown("the operator is beside it".to_owned());
+    example.set_up(&cloud.api()).await;
+    let port = ["default-domain", "admin", "vm-201-port"];
+    let port = cloud.faults().read("virtual-machine-interface", &port).unwrap();
+    WorkedExample::pod(cloud.faults(), &example.input.cluster, port["uuid"].as_str()).unwrap();
+    let live = survey(&cloud.api(), &example.asked()).await.unwrap();
+    let parts: Vec<_> = unknown(&live).into_iter().map(|(part, _)| part).collect();
+    assert_eq!(parts, ["interfaces"], "no interface is known to be a node's");
+    assert_eq!(live.network.known().unwrap().as_ref().unwrap().other_interfaces, None);
+    let running = plan(&example.input, &live);
+    assert_eq!(name(&running), (0, None), "{:?}", running.findings);
+    assert!(running.is_applicable());
+
+    // The same cloud for a cluster without a record.
+    example.id = cluster("another");
+    example.input.choices.record = example.id.to_string();
+    let stranger = example.plan(&cloud.api()).await;
+    let (errors, why) = name(&stranger);
+    assert!(errors == 0 && why.is_some(), "{why:?} {:?}", stranger.findings);
+}
+
+#[tokio::test]
+async fn a_name_in_the_record_of_another_is_in_doubt_before_its_first_pod() {
+    let cloud = worked_example(Settings::default());
+    let (first, mut second) = (Example::new("a", OPTIONS[1]), Example::new("b", OPTIONS[1]));
+    first.set_up(&cloud.api()).await;
+    assert_eq!(name(&second.plan(&cloud.api()).await), (0, None), "a name of its own");
+    second.input.cluster = first.input.cluster.clone();
+    let plan = second.plan(&cloud.api()).await;
+    let (errors, why) = name(&plan);
+    assert!(errors == 0 && why.unwrap().contains(&first.id.to_string()), "{why:?}");
 }
 
 #[tokio::test]

@@ -277,7 +277,7 @@ fn what_snat_cuts_off_is_named_and_policies_are_the_cure() {
             logical_routers: vec!["router1".to_owned()],
             route_targets: vec!["target:64512:7".to_owned()],
             policies: vec!["allow-web".to_owned()],
-            other_interfaces: 3,
+            other_interfaces: Some(3),
             ..NodeNetwork::default()
         }));
     });
