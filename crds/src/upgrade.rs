@@ -196,6 +196,9 @@ pub struct UpgradeStatus {
     pub started_at: Option<String>,
     /// When it ended, RFC 3339.
     pub finished_at: Option<String>,
+    /// When the operator looked at it last while it was at work, RFC 3339, noted every ten seconds: it does not run where
+    /// this is old.
+    pub looked_at: Option<String>,
     /// What speaks against it, and what is to be known of it.
     pub remarks: Option<Vec<UpgradeRemark>>,
     /// How the services were when it was planned: what was bad before is not blamed on it.
@@ -324,6 +327,8 @@ pub struct Step {
     pub set: Option<bool>,
     /// Whether a container with a new image has run.
     pub ran: Option<bool>,
+    /// Whether it had been left out before its wave failed, or before all went back: that answers neither.
+    pub left_out_before: Option<bool>,
     /// Why there is no way back once one has.
     pub no_way_back: Option<String>,
     /// How often it was started.
@@ -372,6 +377,7 @@ impl Step {
             held: None,
             set: None,
             ran: None,
+            left_out_before: None,
             no_way_back: None,
             attempts: None,
             restarts: None,
@@ -430,7 +436,6 @@ fn constraints(schema: &mut schemars::Schema) {
         .longest(&["requestedBy"], 256)
         .set("retries", "minimum", json!(0))
         .set("retries", "maximum", json!(1_000_000))
-        .field("", "requestedBy", "self == oldSelf", fixed)
         .field("", "manager", "self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')", "must be the name of a Manager")
         .field("", "plan", "self.matches('^[0-9a-f]+$')", "must be the hash that upgrade plan shows")
         .field(
@@ -446,10 +451,11 @@ fn constraints(schema: &mut schemars::Schema) {
         )
         .rule(
             "",
-            "has(self.version) == has(oldSelf.version) && (!has(self.version) || self.version == oldSelf.version) \
+            "has(self.requestedBy) == has(oldSelf.requestedBy) && (!has(self.requestedBy) || self.requestedBy == oldSelf.requestedBy) \
+             && has(self.version) == has(oldSelf.version) && (!has(self.version) || self.version == oldSelf.version) \
              && has(self.registry) == has(oldSelf.registry) && (!has(self.registry) || self.registry == oldSelf.registry) \
              && has(self.images) == has(oldSelf.images) && (!has(self.images) || self.images == oldSelf.images)",
-            "version, registry and images cannot be changed once it is made: make another Upgrade",
+            "version, registry, images and requestedBy cannot be changed once it is made: make another Upgrade",
         );
 }
 

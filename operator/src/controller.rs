@@ -35,7 +35,7 @@ use crate::names;
 use crate::object::controller_of;
 use crate::reconcile::{Context, Error, reconcile};
 use crate::under_way::UnderWay;
-use crate::upgrade::{self, Upgrades};
+use crate::upgrade::{self, Upgrades, concerned};
 
 /// How often at least the API server has to say something in a watch.
 const HEARTBEAT: Duration = Duration::from_secs(30);
@@ -324,14 +324,32 @@ impl Controllers {
         }
     }
 
-    /// Those of a namespace; of all, if it is empty.
+    /// Those of a namespace, of all if it is empty; of Upgrades those that are concerned.
     fn enqueue_all(&self, namespace: &str) {
+        let is_there = |object: &Arc<DynamicObject>| {
+            namespace.is_empty() || object.namespace().as_deref() == Some(namespace)
+        };
         for controller in self.all.iter() {
-            for object in controller.store.state() {
-                if namespace.is_empty() || object.namespace().as_deref() == Some(namespace) {
-                    self.enqueue(controller, &object);
-                }
+            let mut all = controller.store.state();
+            all.retain(is_there);
+            if !matches!(controller.subject, Subject::Upgrade) {
+                all.iter().for_each(|object| self.enqueue(controller, object));
+                continue;
             }
+            let mut namespaces: HashMap<Option<String>, Vec<Arc<DynamicObject>>> = HashMap::new();
+            for object in all {
+                namespaces.entry(object.namespace()).or_default().push(object);
+            }
+            for all in namespaces.values() {
+                concerned(all).into_iter().for_each(|object| self.enqueue(controller, object));
+            }
+        }
+    }
+
+    /// Who begins to lead has looked at none yet.
+    fn enqueue_everything(&self) {
+        for controller in self.all.iter() {
+            controller.store.state().iter().for_each(|object| self.enqueue(controller, object));
         }
     }
 
@@ -374,7 +392,7 @@ impl Controllers {
         let mut asking = JoinSet::new();
         let asked = shared.clone();
         asking.spawn(async move { asked.ctx.introspect.run(&asked.ctx.cache).await });
-        self.enqueue_all("");
+        self.enqueue_everything();
         tokio::select! {
             _ = running => {}
             () = self.follow_clouds(&shared.clouds) => {}

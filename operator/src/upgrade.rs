@@ -2,6 +2,7 @@
 //! into the status, and only then done. All that is ever done is to have nodes pull images, and to set these in the Manager;
 //! what becomes of them is the work of the controllers of the Manager and of its services.
 
+mod concerned;
 mod observe;
 mod pull;
 mod report;
@@ -24,6 +25,8 @@ use opensdn_upgrade::plan::ziu_state;
 use opensdn_upgrade::pull::Puller;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
+
+pub(crate) use concerned::concerned;
 
 use crate::kind::Kind;
 use crate::names;
@@ -329,7 +332,7 @@ async fn set_images(
             // Else it was edited meanwhile, and is looked at again.
             Ok(None)
         }
-        Err(error) if error.is_refusal() && !error.is_not_found() => {
+        Err(error) if says_no(&error) => {
             Ok(Some(format!("{}: failed to set its images: {}", set.service, error_chain(&error))))
         }
         Err(error) => Err(error),
@@ -348,9 +351,14 @@ async fn rehearse(
     let patch = all.iter().flat_map(patch_of).collect();
     match try_patch_as(&upgrades.writer, &Kind::Manager.resource(), manager, Patch(patch)).await {
         Ok(_) => Ok(None),
-        Err(error) if error.is_refusal() && !error.is_not_found() => Ok(Some(error_chain(&error))),
+        Err(error) if says_no(&error) => Ok(Some(error_chain(&error))),
         Err(error) => Err(error),
     }
+}
+
+/// Whether the status is to say so: the images are not taken, now or until a webhook answers again.
+fn says_no(error: &CallError) -> bool {
+    (error.is_refusal() && !error.is_not_found()) || error.is_of_a_webhook()
 }
 
 fn patch_of(set: &SetImages) -> Vec<PatchOperation> {

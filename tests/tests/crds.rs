@@ -209,7 +209,7 @@ async fn what_an_upgrade_changes_cannot_be_changed_and_how_it_proceeds_can() -> 
         "apiVersion": "opensdn.io/v1alpha1", "kind": "Upgrade",
         "metadata": { "name": "fixed", "namespace": NAMESPACE },
         "spec": {
-            "manager": "cluster1", "version": "R25.1",
+            "manager": "cluster1", "version": "R25.1", "requestedBy": "alice",
             // As many and as long as they may be: the rule compares them all.
             "images": vec![json!({ "container": "redis", "image": "i".repeat(512) }); 128]
         }
@@ -226,6 +226,8 @@ async fn what_an_upgrade_changes_cannot_be_changed_and_how_it_proceeds_can() -> 
         json!({ "version": null }),
         json!({ "registry": "registry.example.com" }),
         json!({ "images": null }),
+        json!({ "requestedBy": null }),
+        json!({ "requestedBy": "bob" }),
         json!({ "images": [{ "container": "redis", "image": "redis:7.4" }] }),
     ] {
         let refused = change(spec.clone()).await.err().map(|error| error.to_string());

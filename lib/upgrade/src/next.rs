@@ -38,6 +38,8 @@ const LONGEST: usize = 4000;
 const SOON: Duration = Duration::from_secs(2);
 /// And while it waits for a person.
 const LATER: Duration = Duration::from_secs(60);
+/// How often it is noted that one that is at work was looked at.
+const NOTED: Duration = Duration::from_secs(10);
 
 /// What it is decided by.
 #[derive(Clone, Copy, Debug)]
@@ -154,6 +156,7 @@ impl Run<'_> {
         let phase = self.status.phase.unwrap_or(Phase::Pending);
         self.status.wave = self.wave_in_words();
         self.say(phase);
+        self.note_the_look(phase);
         let is_same = has_same_states(&self.status, self.at.status);
         let look_again = match phase {
             _ if !is_same => Some(Duration::ZERO),
@@ -169,6 +172,16 @@ impl Run<'_> {
             _ => Default::default(),
         };
         Decision { status: self.status, images, rehearsed, pulls: self.pulls, look_again }
+    }
+
+    /// That it was looked at, for who watches: where nothing changes the operator would say nothing else.
+    fn note_the_look(&mut self, phase: Phase) {
+        let at = self.status.looked_at.as_deref().and_then(parse);
+        // A clock that was put back is no reason to say nothing.
+        let is_noted = at.is_some_and(|at| (self.at.now - at).unsigned_abs() < NOTED);
+        if matches!(phase, Phase::Running | Phase::RollingBack) && !is_noted {
+            self.status.looked_at = Some(self.now.clone());
+        }
     }
 
     /// The conditions, after kstatus.

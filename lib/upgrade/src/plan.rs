@@ -18,8 +18,8 @@ use crate::order::{self, WAVES};
 use crate::version::{RELEASES, Version};
 
 /// The codes that `force` can pass over: those of [`SKIPPABLE`].
-pub const FORCEABLE: [&str; 6] =
-    ["OSDN5004", "OSDN5005", "OSDN5006", "OSDN5008", "OSDN5009", "OSDN5014"];
+pub const FORCEABLE: [&str; 7] =
+    ["OSDN5004", "OSDN5005", "OSDN5006", "OSDN5008", "OSDN5009", "OSDN5014", "OSDN5019"];
 /// The severity of a remark that cannot be passed over.
 pub const REFUSED: &str = "Refused";
 /// Of one that `force` can pass over.
@@ -324,19 +324,25 @@ impl Remarks<'_> {
     /// The way from one Cassandra to the other, where tags say both.
     fn of_cassandra(&mut self, plan: &Plan) {
         for step in &plan.steps {
+            if let Some(change) = data_stores::not_configured(&step.id, &step.images) {
+                let message = format!(
+                    "{}: the operator configures Cassandra 3.11, and {} ends at its start: cassandra.yaml has keys of Thrift, which                      it does not know",
+                    step.id, change.to
+                );
+                self.unless_forced("OSDN5019", &message);
+            }
             let Some((way, change)) = data_stores::way_of_cassandra(&step.id, &step.images) else {
                 continue;
             };
             let (id, from, to) = (&step.id, &change.from, &change.to);
             match way {
-                Way::Back | Way::PatchBack => {
+                Way::Back | Way::PatchBack | Way::BackFromUnconfigured => {
                     let message = format!(
                         "{id}: {to} is an older Cassandra than {from}, which runs: it may not read what that has written"
                     );
-                    if way == Way::PatchBack {
-                        self.unless_forced("OSDN5005", &message);
-                    } else {
-                        self.refuse("OSDN5005", &message);
+                    match way {
+                        Way::Back => self.refuse("OSDN5005", &message),
+                        _ => self.unless_forced("OSDN5005", &message),
                     }
                 }
                 Way::OverAMajor => {

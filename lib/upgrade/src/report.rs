@@ -268,6 +268,7 @@ mod tests {
                 step("Config/a", State::RollingBack, Some(1)),
                 step("Webui/a", State::Pending, None),
             ]),
+            waves: serde_json::from_str(r#"[{"name": "config", "state": "RollingBack"}]"#).unwrap(),
             ..UpgradeStatus::default()
         };
         let of = |status: &UpgradeStatus| report("tf/a", &UpgradeSpec::default(), status);
@@ -283,6 +284,7 @@ mod tests {
         assert_eq!(failure.rolled_back, ["Zookeeper/a"]);
         assert_eq!(failure.not_rolled_back, ["Config/a"]);
         status.steps.as_mut().unwrap()[1].state = State::Failed;
+        status.waves = None;
         assert_eq!(of(&status).verdict, Verdict::Stopped);
     }
 

@@ -38,7 +38,7 @@ impl ComponentKind for Rabbitmq {
     fn asked_before_a_restart(&self) -> Option<&'static str> {
         Some(
             "Whether each node runs, and by `rabbitmq-diagnostics` whether a queue would lose its last synchronized mirror or \
-         its majority; a node of before 3.8 cannot say the latter.",
+         its majority; one of before 3.8 can say neither, so that only whether each runs is waited for: what is queued where mirrors are not in sync yet may be lost.",
         )
     }
 

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
-use opensdn_runtime::apply::{Context as Writer, write_as_read};
+use opensdn_runtime::apply::{Context as Writer, WriteOutcome, write_as_read};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
 use opensdn_upgrade::digest::digest;
@@ -86,8 +86,15 @@ pub(super) async fn ensure(
         }
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).unwrap_or_default();
         match write_as_read(writer, &pod).await {
-            // Also where it is there, and the cache does not know it yet.
-            Ok(_) => {}
+            Ok(WriteOutcome::Stored) => {}
+            // Where it is ours and the cache does not know it yet, the next pass says so no more.
+            Ok(WriteOutcome::Conflict) => {
+                let (name, namespace) = (pod.name_any(), pod.namespace().unwrap_or_default());
+                let why = format!(
+                    "node {node}: a pod {name} is there that is not of this upgrade: kubectl delete pod {name} -n {namespace}"
+                );
+                refusals.insert(node, why);
+            }
             Err(error) if error.is_refusal() && !error.is_not_found() => {
                 let why = format!(
                     "node {node}: failed to make the pod that pulls: {}",

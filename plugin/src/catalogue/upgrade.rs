@@ -7,7 +7,7 @@ use super::{Finder, Meaning, Severity};
 use Severity::{Deny, Warn};
 
 /// Code, how bad it is, what is wrong, why, what to do.
-const CODES: [(&str, Severity, &str, &str, &str); 18] = [
+const CODES: [(&str, Severity, &str, &str, &str); 19] = [
     (
         "OSDN5002",
         Deny,
@@ -40,17 +40,15 @@ const CODES: [(&str, Severity, &str, &str, &str); 18] = [
         "What a newer release has written into databases an older one may not read. Back to what ran before one goes by \
          the way back of the upgrade itself, as far as it has one. It is the same with an image of Cassandra that is given.",
         "kubectl opensdn upgrade rollback; from one patch of a release, or of a minor version of Cassandra, to an earlier \
-         one: --force OSDN5005",
+         one, or back from a Cassandra that the operator does not configure (OSDN5019): --force OSDN5005",
     ),
     (
         "OSDN5006",
         Deny,
         "a release is skipped",
         "Upstream has tried the way from one release to the next only: what a release changes in stored data may be \
-         missing for the one after it. Cassandra, too, is upgraded to the next major version only: 5.0 comes after 4.0 or \
-         4.1, not after 3.11.",
-        "upgrade to the release between first, a Cassandra with nodetool upgradesstables on each member before the next; if \
-         the way was tried with your data: --force OSDN5006",
+         missing for the one after it. Cassandra, too, is upgraded to the next major version only.",
+        "upgrade to the release between first; if the way was tried with your data: --force OSDN5006",
     ),
     (
         "OSDN5007",
@@ -117,14 +115,15 @@ const CODES: [(&str, Severity, &str, &str, &str); 18] = [
         "Images of RabbitMQ up to R24.1 have 3.7 or 3.10, by the system that they were built on; from R25.1 on 3.10. A member \
          of 3.10 cannot join a cluster of 3.7 members, so that one after the other does not work, and it does not start with \
          what 3.7 has stored either: upstream has no way from one to the other in place. A bus that starts with nothing has lost \
-         what was queued. Services declare their exchange and queues again when they connect, and read the database when they \
-         start, as they do in the waves behind it.",
+         what was queued. Services declare their exchange and queues again when they connect, but read the database only when \
+         they start: in the waves behind it, and where RabbitMQ alone gets another image not at all.",
         "rabbitmqctl version in a pod of it: if it is 3.10 already, --force OSDN5014. Else, with what is queued lost: kubectl \
          annotate rabbitmqs.tf.tungsten.io NAME opensdn.io/stopped=true; when its pods are gone, on each of their nodes: mv \
          /var/lib/contrail/rabbitmq /var/lib/contrail/rabbitmq-before; upgrade apply --force OSDN5014,OSDN5008; when upgrade \
          status says that it waits for the annotation: kubectl patch rabbitmqs.tf.tungsten.io NAME --subresource=status \
          --type=merge -p '{\"status\":{\"conditions\":[]}}', by which it may start from nothing, then kubectl annotate \
-         rabbitmqs.tf.tungsten.io NAME opensdn.io/stopped-",
+         rabbitmqs.tf.tungsten.io NAME opensdn.io/stopped-. Where no wave behind it has Config, Control and Kubemanager, delete \
+         their pods one after the other then",
     ),
     (
         "OSDN5015",
@@ -156,12 +155,25 @@ const CODES: [(&str, Severity, &str, &str, &str); 18] = [
     (
         "OSDN5018",
         Warn,
-        "a Config of another release rewrites what is stored",
+        "a Config of another version rewrites what is stored",
         "The first API of another version looks through the whole database when it starts, and answers 503 to everything until \
          that has ended. What earlier releases have stored it rewrites: it fills fields, moves references, and drops what is not \
-         used any more. The way back gives Config its earlier image, and not the earlier database.",
-        "take a backup of the database before; with a large one give the wave more time: --wave-timeout 1h; to look once more: \
-         --pause-before config",
+         used any more. It reads all objects of a kind and writes them back one after the other, while the APIs that still have \
+         the earlier image take changes: what is configured meanwhile may be undone without a word. The way back gives Config \
+         its earlier image, and not the earlier database.",
+        "have nothing configured during the wave, and choose its time: --pause-before config. Before, take a backup of Cassandra \
+         and ZooKeeper together, without changes in between (upstream's db_json_exim.py): identifiers and addresses are \
+         allocated in ZooKeeper. With a large database give the wave more time: --wave-timeout 1h. With several workers of the \
+         API (apiWorkerCount) all but one fail where that takes longer than a minute: set one for the time of the upgrade",
+    ),
+    (
+        "OSDN5019",
+        Deny,
+        "a Cassandra that the operator does not configure",
+        "Images of OpenSDN have Cassandra 3.11, and the operator writes cassandra.yaml for that: with keys of Thrift, such as \
+         start_rpc and thrift_framed_transport_size_in_mb. Cassandra 4.0 and later know none of them and end at their start \
+         (Invalid yaml. Please remove properties).",
+        "keep an image of Cassandra 3.11; if the tag says 4 or more of an image that has 3.11: --force OSDN5019",
     ),
     (
         "OSDN5020",

@@ -9,6 +9,7 @@ use super::node_software::KERNELS;
 use super::probed::{Said, each, unseen, worst};
 use super::probed_dpdk::undriven;
 use super::report::{Outcome, Verdict};
+use super::upgrade::Upgrade;
 use super::vrouter_settings::{Group, groups};
 use super::world::{World, runs_on};
 use crate::snapshot::name;
@@ -30,9 +31,28 @@ pub(super) fn is_without_vrouter(world: &World, node: &Value) -> Option<Said> {
 }
 
 pub(super) fn module(world: &World) -> Verdict {
+    let is_exchanged = world.upgrade.as_ref().is_some_and(Upgrade::exchanges_vrouters);
+    let judged = if is_exchanged { new_module_on } else { module_on };
     each(world, "the module is loaded, or can be", |node, findings| {
-        is_without_vrouter(world, node).unwrap_or_else(|| module_on(&findings.kernel))
+        is_without_vrouter(world, node).unwrap_or_else(|| judged(&findings.kernel))
     })
+}
+
+/// Before an upgrade: what is loaded is the earlier image's. It goes with that one's pod, and so does its file, which the new
+/// image replaces by one that it brings or builds.
+fn new_module_on(kernel: &Kernel) -> Said {
+    let release = match &kernel.release {
+        Seen::Is(release) => release,
+        Seen::Unknown(why) => {
+            return (Outcome::Uncertain, format!("the kernel is not known: {why}"));
+        }
+    };
+    let none =
+        format!("the new image needs a module for {release}, what is loaded is the earlier one's");
+    match without_file(kernel, release, &none) {
+        (Outcome::Warn, said) => (Outcome::Ok, said),
+        said => said,
+    }
 }
 
 fn module_on(kernel: &Kernel) -> Said {
@@ -58,7 +78,11 @@ fn module_on(kernel: &Kernel) -> Said {
     }
     let wrong = files.first().and_then(|file| Some((&file.path, file.vermagic.known()?)));
     let wrong = wrong.map(|(path, magic)| format!("; {path} is for {}", magic.trim()));
-    let none = format!("no module for {release}{}", wrong.unwrap_or_default());
+    without_file(kernel, release, &format!("no module for {release}{}", wrong.unwrap_or_default()))
+}
+
+/// By what a module can be built for the kernel, and whether one that is built loads.
+fn without_file(kernel: &Kernel, release: &str, none: &str) -> Said {
     match (&kernel.headers, only_signed(kernel)) {
         (Seen::Is(true), Ok(None)) => {
             (Outcome::Warn, format!("{none}; headers are there, it will be built"))

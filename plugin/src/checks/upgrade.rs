@@ -54,6 +54,15 @@ impl Planned {
 }
 
 impl Upgrade {
+    /// Whether vrouters get other images; so where that is not known.
+    pub(super) fn exchanges_vrouters(&self) -> bool {
+        let is_of_vrouters = |planned: &Planned| match &planned.plan {
+            Read::Known(plan) => plan.steps.iter().any(|step| step.id.starts_with("Vrouter/")),
+            _ => true,
+        };
+        self.managers.known().is_none_or(|all| all.iter().any(is_of_vrouters))
+    }
+
     /// `upgrade plan` of the first Manager of which `is_meant`, with the flags that it needs.
     pub(crate) fn plan_command(&self, is_meant: impl Fn(&Planned) -> bool) -> Option<String> {
         let all = self.managers.known()?;

@@ -50,7 +50,10 @@ const KINDS: [(&str, usize, Noticed, Noticed); 13] = [
     (
         "Zookeeper",
         3,
-        (Service, "away for Config and Kubemanager while a pod is replaced: nothing is configured"),
+        (
+            Service,
+            "away for Config, Kubemanager and alarms while a pod is replaced: nothing is configured",
+        ),
         (Reconnect, "the other members serve on"),
     ),
     (
@@ -58,15 +61,21 @@ const KINDS: [(&str, usize, Noticed, Noticed); 13] = [
         2,
         (
             Service,
-            "away while its pod is replaced: changes of the configuration come to Control later",
+            "away while its pod is replaced: a change that is made then may not come to Control until that is started again",
         ),
         (Reconnect, "the other members serve on; clients connect again"),
     ),
     (
         "Redis",
         2,
-        (Service, "away while its pod is replaced: no analytics can be read"),
-        (Reconnect, "away on one node after the other: analytics of the others can be read"),
+        (
+            Service,
+            "away while its pod is replaced: no analytics can be read, and users of the web UI log in again",
+        ),
+        (
+            Reconnect,
+            "away on one node after the other: analytics of the others can be read, and users of the web UI of that node log in again",
+        ),
     ),
     (
         "Config",

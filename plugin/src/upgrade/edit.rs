@@ -162,6 +162,12 @@ fn said_of_skip(status: &UpgradeStatus, step: &Step) -> String {
     if is_stopped && is_on_its_way_back(status) {
         return format!("{id} keeps the images that it has; upgrade retry continues the way back");
     }
+    if status.phase == Some(Phase::RollingBack) {
+        return format!(
+            "{id} keeps the images that it has now, while the other services get their earlier ones: once they have, no \
+             command takes it back"
+        );
+    }
     let (is_started, stays) = (step.attempts.is_some(), step.no_way_back.is_some());
     let what = match (is_started, stays && step.ran == Some(true)) {
         (false, _) => format!("{id} is left out"),
@@ -172,6 +178,9 @@ fn said_of_skip(status: &UpgradeStatus, step: &Step) -> String {
     let others = steps.filter(|one| one.state == State::Failed && one.id != *id);
     let others: Vec<&str> = others.map(|one| one.id.as_str()).collect();
     match (is_stopped, others.is_empty()) {
+        (false, _) if status.phase == Some(Phase::Paused) => {
+            format!("{what}, when the upgrade is resumed")
+        }
         (false, _) => what,
         (true, true) => format!("{what}; the upgrade continues"),
         (true, false) => format!(
@@ -197,6 +206,15 @@ fn no_step(upgrade: &Upgrade, status: &UpgradeStatus, step: &str) -> Failure {
 pub(super) fn refuse_over(upgrade: &Upgrade) -> Result<(), Failure> {
     let over = [Phase::Succeeded, Phase::RolledBack, Phase::Refused];
     match stage::phase(upgrade).filter(|phase| over.contains(phase) && stage::is_over(upgrade)) {
+        Some(Phase::Refused) => {
+            let message =
+                format!("the Upgrade {} has not begun: it is Refused", upgrade.name_any());
+            refuse(
+                "not-begun",
+                &message,
+                &format!("to have it not begin: {}", stage::deletion(upgrade)),
+            )
+        }
         Some(phase) => {
             let message = format!("the Upgrade {} is over: it is {phase}", upgrade.name_any());
             refuse("over", &message, "")

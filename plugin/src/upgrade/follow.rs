@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use opensdn_crds::upgrade::Upgrade;
 use tokio::time::{Instant, sleep};
@@ -19,6 +20,10 @@ use crate::ui::{Ui, one_line};
 
 /// After so long without a word of the operator it may not run.
 const SILENCE: Duration = Duration::from_secs(30);
+/// The same where two clocks are compared.
+const SILENCE_OF_ANOTHER_CLOCK: Duration = Duration::from_secs(60);
+const WHERE_IT_IS_SEEN: &str =
+    "kubectl opensdn status shows whether it runs, kubectl opensdn logs operator what it wrote";
 
 /// Who watches.
 pub(crate) struct Follow<'a> {
@@ -155,23 +160,42 @@ pub(crate) fn say_silent(name: &str, ui: &mut Ui) {
     ui.warn(&format!(
         "the operator has said nothing of the Upgrade {name} for {seconds} s: it may not run"
     ));
-    ui.hint(
-        "kubectl opensdn status shows whether it runs, kubectl opensdn logs operator what it wrote",
-    );
+    ui.hint(WHERE_IT_IS_SEEN);
 }
 
-/// Whether the operator takes up what a user wants.
-#[derive(Clone, Copy, Debug, Default)]
+/// What is said where the operator noted its last look so long before this moment.
+pub(crate) fn say_unheard(name: &str, since: Duration, ui: &mut Ui) {
+    ui.warn(&format!(
+        "the operator looked at the Upgrade {name} last {} s ago, by this machine's clock: it may not run",
+        since.as_secs()
+    ));
+    ui.hint(WHERE_IT_IS_SEEN);
+}
+
+/// Whether the operator takes up what a user wants, and looks at what is at work.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Silence {
     seen_at: Duration,
     is_said: bool,
+    looked_at: Option<String>,
 }
 
 impl Silence {
+    /// For how long nothing was heard of the operator at this moment, where that is too long.
+    pub(crate) fn by_clock(upgrade: &Upgrade, now: Timestamp) -> Option<Duration> {
+        let at: Timestamp = stage::looked_at(upgrade)?.parse().ok()?;
+        let since = Duration::try_from(now.duration_since(at)).ok()?;
+        Some(since).filter(|since| *since >= SILENCE_OF_ANOTHER_CLOCK)
+    }
+
     /// Whether it is to be said that the operator is silent: once each time.
     pub(crate) fn is_due(&mut self, upgrade: &Upgrade, now: Duration) -> bool {
-        if stage::is_seen(upgrade) {
-            *self = Self { seen_at: now, is_said: false };
+        let looked_at = stage::looked_at(upgrade);
+        // By the clock of who watches: that of the operator may be another.
+        let is_heard = looked_at.is_none() || looked_at != self.looked_at.as_deref();
+        if stage::is_seen(upgrade) && is_heard {
+            let looked_at = looked_at.map(str::to_owned);
+            *self = Self { seen_at: now, is_said: false, looked_at };
             return false;
         }
         let is_long = now.saturating_sub(self.seen_at) >= SILENCE;

@@ -50,6 +50,13 @@ pub(crate) fn is_over(upgrade: &Upgrade) -> bool {
     }
 }
 
+/// When the operator noted that it looked at one that is at work.
+pub(crate) fn looked_at(upgrade: &Upgrade) -> Option<&str> {
+    let status = upgrade.status.as_ref()?;
+    let is_at_work = matches!(status.phase, Some(Phase::Running | Phase::RollingBack));
+    status.looked_at.as_deref().filter(|_| is_at_work)
+}
+
 /// Whether the status is about what the spec says now.
 pub(crate) fn is_seen(upgrade: &Upgrade) -> bool {
     let Some(status) = upgrade.status.as_ref().filter(|status| status.phase.is_some()) else {

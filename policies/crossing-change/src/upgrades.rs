@@ -4,12 +4,13 @@ use opensdn_policy_components::null_as_default;
 use opensdn_policy_sdk::{Failure, Index};
 use serde::Deserialize;
 
+/// By namespace: who makes thousands in one of his own for a Manager of the same name must lock none in another.
 pub(crate) const MANAGER_UPGRADES: Index = Index {
-    name: "upgrades-by-manager",
+    name: "upgrades-by-namespace",
     group: "opensdn.io",
     kind: "Upgrade",
-    key: "/spec/manager",
-    reads: &["/metadata/deletionTimestamp", "/status/phase"],
+    key: "/metadata/namespace",
+    reads: &["/metadata/deletionTimestamp", "/status/phase", "/spec/manager"],
 };
 
 /// Of one Upgrade: those of all together are more than a policy may read, and whoever fills them must lock no Manager.
@@ -70,10 +71,13 @@ impl Upgrade {
     /// Those of the Manager. One that is being deleted does nothing more.
     pub(crate) fn at_work(namespace: &str, manager: &str) -> Result<Vec<Self>, Failure> {
         let mut all = Vec::new();
-        for found in MANAGER_UPGRADES.find(manager)? {
+        for found in MANAGER_UPGRADES.find(namespace)? {
+            if found.part::<String>(2)?.as_deref() != Some(manager) {
+                continue;
+            }
             let phase = found.part::<String>(1)?.unwrap_or_default();
             let is_deleted = found.part::<String>(0)?.is_some();
-            if found.namespace() == namespace && !is_deleted && AT_WORK.contains(&phase.as_str()) {
+            if !is_deleted && AT_WORK.contains(&phase.as_str()) {
                 let steps = match UPGRADES.get(namespace, found.name())? {
                     Some(one) => one.part::<Vec<Step>>(0)?.unwrap_or_default(),
                     None => Vec::new(),

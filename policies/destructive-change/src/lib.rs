@@ -37,7 +37,7 @@ use serde_json::Value;
 
 use confirmation::{Confirmed, Losses, item};
 use interruption::{Common, Spec};
-use profile::VROUTERS_BY_PROFILE;
+use profile::VROUTERS_OF_NAMESPACE;
 
 /// Settings of the policy `destructive-change`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -197,7 +197,7 @@ policy! {
         interruption::VROUTERS,
         downgrade::BACKWARDS,
     ],
-    indexes: [NODES, VROUTERS_BY_PROFILE],
+    indexes: [NODES, VROUTERS_OF_NAMESPACE],
     validate: [
         manager,
         standalone,

@@ -7,13 +7,14 @@ use serde_json::Value;
 
 use crate::{Settings, interruption::VROUTERS};
 
-/// Groups of a Manager are among them.
-pub(crate) const VROUTERS_BY_PROFILE: Index = Index {
-    name: "vrouters-by-profile",
+/// Groups of a Manager are among them. By namespace: who makes thousands in one of his own that name the same profile must
+/// lock none in another.
+pub(crate) const VROUTERS_OF_NAMESPACE: Index = Index {
+    name: "vrouters-by-namespace",
     group: "tf.tungsten.io",
     kind: "Vrouter",
-    key: "/spec/serviceConfiguration/profiles/*",
-    reads: &[],
+    key: "/metadata/namespace",
+    reads: &["/spec/serviceConfiguration/profiles"],
 };
 
 /// As many names as a message has.
@@ -39,9 +40,13 @@ pub(crate) fn changed(
     let parts = [("sriov", old.sriov != new.sriov), ("moreConfig", given(old) != given(new))];
     let parts: Vec<_> = parts.into_iter().filter(|(_, differs)| *differs).collect();
     let Some((first, _)) = parts.first() else { return Ok(()) };
-    let users = VROUTERS_BY_PROFILE.find(&request.name)?;
-    let users = users.iter().filter(|user| user.namespace() == request.namespace);
-    let mut users: Vec<_> = users.map(|user| user.name().to_owned()).collect();
+    let mut users = Vec::new();
+    for vrouter in VROUTERS_OF_NAMESPACE.find(&request.namespace)? {
+        let profiles = vrouter.part::<Vec<String>>(0)?.unwrap_or_default();
+        if profiles.contains(&request.name) {
+            users.push(vrouter.name().to_owned());
+        }
+    }
     if users.is_empty() {
         return Ok(());
     }

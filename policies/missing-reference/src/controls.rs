@@ -1,7 +1,8 @@
 //! The Control that a Vrouter or Webui names.
 
-use opensdn_policy_components::{ComponentView, Owners, Services};
+use opensdn_policy_components::{ComponentView, Item, Owners, Services};
 use opensdn_policy_sdk::{Failure, Index, Message, Outcome, Severity, Verdict};
+use serde::de::IgnoredAny;
 
 use crate::Spec;
 
@@ -36,12 +37,14 @@ pub(crate) const CONTROLS: Index = Index {
 };
 
 /// A Manager's Controls are as good as there: the operator is about to make them.
-pub(crate) const MANAGERS_BY_CONTROL: Index = Index {
-    name: "managers-by-control",
+///
+/// By namespace: who makes thousands in one of his own that have a Control of the name must lock none in another.
+pub(crate) const MANAGERS_WITH_CONTROLS: Index = Index {
+    name: "managers-with-controls",
     group: "tf.tungsten.io",
     kind: "Manager",
-    key: "/spec/services/controls/*/metadata/name",
-    reads: &["/metadata/name"],
+    key: "/metadata/namespace",
+    reads: &["/spec/services/controls"],
 };
 
 /// Which Controls may be named.
@@ -147,6 +150,11 @@ fn exists_apart_from(name: &str, namespace: &str, manager: Option<&str>) -> Resu
 }
 
 fn is_planned(name: &str, namespace: &str) -> Result<bool, Failure> {
-    let managers = MANAGERS_BY_CONTROL.find(name)?;
-    Ok(managers.iter().any(|manager| manager.namespace() == namespace))
+    for manager in MANAGERS_WITH_CONTROLS.find(namespace)? {
+        let controls = manager.part::<Vec<Option<Item<IgnoredAny>>>>(0)?.unwrap_or_default();
+        if controls.iter().flatten().any(|control| control.name() == name) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

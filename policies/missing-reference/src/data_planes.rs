@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 
 use crate::{
     Settings, Spec,
-    profiles::{MANAGERS_BY_PROFILE, PROFILES, VROUTERS_BY_PROFILE},
+    profiles::{MANAGERS, PROFILES, VROUTERS},
 };
 
 pub(crate) const CONFLICT: Message = Message {
@@ -181,23 +181,22 @@ fn others(list: &[String], name: &str, namespace: &str) -> Result<Vec<Profile>, 
 type User = (String, Vec<Vec<String>>);
 
 /// Who names the profile.
-fn users(name: &str, namespace: &str) -> Result<Vec<User>, Failure> {
+pub(crate) fn users(name: &str, namespace: &str) -> Result<Vec<User>, Failure> {
     let mut users = Vec::new();
-    for found in MANAGERS_BY_PROFILE.find(name)? {
-        if found.namespace() == namespace {
-            let groups = found.part::<Vec<Option<Item<Spec>>>>(0)?.unwrap_or_default();
-            let lists = groups.iter().flatten().filter_map(|group| {
-                let vrouter = group.component("Vrouter", &Pointer::from(""))?;
-                Some(vrouter.spec.service_configuration.profiles.clone())
-            });
-            users.push((format!("Manager {}", found.name()), lists.collect()));
-        }
+    for found in MANAGERS.find(namespace)? {
+        let groups = found.part::<Vec<Option<Item<Spec>>>>(0)?.unwrap_or_default();
+        let lists = groups.iter().flatten().filter_map(|group| {
+            let vrouter = group.component("Vrouter", &Pointer::from(""))?;
+            Some(vrouter.spec.service_configuration.profiles.clone())
+        });
+        users.push((format!("Manager {}", found.name()), lists.collect()));
     }
-    for found in VROUTERS_BY_PROFILE.find(name)? {
-        if found.namespace() == namespace {
-            let list = found.part::<Vec<String>>(0)?.unwrap_or_default();
-            users.push((format!("Vrouter {}", found.name()), vec![list]));
-        }
+    for found in VROUTERS.find(namespace)? {
+        let list = found.part::<Vec<String>>(0)?.unwrap_or_default();
+        users.push((format!("Vrouter {}", found.name()), vec![list]));
     }
+    let names_it =
+        |lists: &Vec<Vec<String>>| lists.iter().any(|list| list.iter().any(|one| one == name));
+    users.retain(|(_, lists)| names_it(lists));
     Ok(users)
 }

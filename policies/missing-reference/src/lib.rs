@@ -27,9 +27,9 @@ use opensdn_policy_sdk::{Outcome, Pointer, Reads, Request, Severity, Verdict, po
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use controls::{CONTROLS, Controls, MANAGERS_BY_CONTROL};
+use controls::{CONTROLS, Controls, MANAGERS_WITH_CONTROLS};
 use data_planes::changed_profile;
-use profiles::{MANAGERS_BY_PROFILE, PROFILES, VROUTERS_BY_PROFILE, deleted_profile};
+use profiles::{MANAGERS, PROFILES, VROUTERS, deleted_profile};
 use secrets::SECRETS;
 
 /// Settings of the policy `missing-reference`.
@@ -198,11 +198,11 @@ policy! {
     ],
     indexes: [
         CONTROLS,
-        MANAGERS_BY_CONTROL,
-        MANAGERS_BY_PROFILE,
+        MANAGERS,
+        MANAGERS_WITH_CONTROLS,
         PROFILES,
         SECRETS,
-        VROUTERS_BY_PROFILE,
+        VROUTERS,
     ],
     validate: [manager, standalone, deleted_profile, changed_profile],
 }

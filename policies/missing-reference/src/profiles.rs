@@ -27,19 +27,20 @@ pub(crate) const PROFILES: Index = Index {
     reads: &["/spec/kernel", "/spec/dpdk", "/spec/nodeSelector"],
 };
 
-pub(crate) const VROUTERS_BY_PROFILE: Index = Index {
-    name: "vrouters-by-profile",
+/// By namespace: who makes thousands in one of his own that name the same profile must lock none in another.
+pub(crate) const VROUTERS: Index = Index {
+    name: "vrouters-by-namespace",
     group: "tf.tungsten.io",
     kind: "Vrouter",
-    key: "/spec/serviceConfiguration/profiles/*",
+    key: "/metadata/namespace",
     reads: &["/spec/serviceConfiguration/profiles"],
 };
 
-pub(crate) const MANAGERS_BY_PROFILE: Index = Index {
-    name: "managers-by-profile",
+pub(crate) const MANAGERS: Index = Index {
+    name: "managers-by-namespace",
     group: "tf.tungsten.io",
     kind: "Manager",
-    key: "/spec/services/vrouters/*/spec/serviceConfiguration/profiles/*",
+    key: "/metadata/namespace",
     reads: &["/spec/services/vrouters"],
 };
 
@@ -80,14 +81,10 @@ pub(crate) fn deleted_profile(
     verdict: &mut Verdict,
 ) -> Outcome {
     let Some(VrouterProfile { name }) = &request.old_object else { return Ok(()) };
-    for (index, kind) in [(MANAGERS_BY_PROFILE, "Manager"), (VROUTERS_BY_PROFILE, "Vrouter")] {
-        let users = index.find(name)?;
-        for user in users.iter().filter(|user| user.namespace() == request.namespace) {
-            let user = user.name();
-            let text = format!("VrouterProfile {name} is in use: {kind} {user} names it");
-            let hint = format!("remove it from the profiles of {kind} {user} first");
-            verdict.add(MISSING.at("/metadata/name").says(text).hint(hint));
-        }
+    for (user, _) in data_planes::users(name, &request.namespace)? {
+        let text = format!("VrouterProfile {name} is in use: {user} names it");
+        let hint = format!("remove it from the profiles of {user} first");
+        verdict.add(MISSING.at("/metadata/name").says(text).hint(hint));
     }
     Ok(())
 }

@@ -158,3 +158,17 @@ async fn calls_that_fail_are_counted_and_answers_are_not() {
         assert!(!text.contains(reason), "{text}");
     }
 }
+
+#[tokio::test]
+async fn a_webhook_that_does_not_answer_is_known_and_the_path_of_its_url_is_not_shown() {
+    let message = "Internal error occurred: failed calling webhook \"a.example.com\": failed to call webhook: Post \
+                   \"https://10.0.0.1:443/validate/SECRET-TOKEN?timeout=10s\": dial tcp 10.0.0.1:443: connect: refused";
+    let error = get(500, "InternalError", message).await;
+    assert!(error.is_of_a_webhook() && !error.is_refusal());
+    let text = error_chain(&error);
+    assert!(text.contains("\"https://10.0.0.1:443/...\": dial tcp 10.0.0.1:443"), "{text}");
+    assert!(!format!("{text} {error:?}").contains("SECRET-TOKEN"), "{error:?}");
+    let other = get(500, "InternalError", "see https://kubernetes.io/docs/a/b").await;
+    assert!(!other.is_of_a_webhook());
+    assert!(error_chain(&other).contains("https://kubernetes.io/docs/a/b"));
+}

@@ -17,10 +17,11 @@ pub(super) fn goes(step: &Step) -> bool {
     step.attempts.is_some() && is_begun && stays(step).is_none()
 }
 
-/// Whether services get their earlier images again, also where that has stopped.
+/// Whether services get their earlier images again, also where that has stopped. A step alone does not say so: one that is
+/// left out on the way to the new images gets its earlier ones, too.
 #[must_use]
 pub fn is_on_its_way_back(status: &UpgradeStatus) -> bool {
-    status.steps.iter().flatten().any(|step| step.state == State::RollingBack)
+    status.waves.iter().flatten().any(|wave| wave.state == State::RollingBack)
 }
 
 /// From here on it gets its earlier images. It is held until its object says these: before, its other pods would get the new
@@ -39,11 +40,14 @@ impl Run<'_> {
                 continue;
             };
             let mut goes_back = false;
-            for step in self.steps_of(&name) {
-                self.step(step, |step| {
+            for place in self.steps_of(&name) {
+                let id = self.step_at(place).map(|step| step.id.clone()).unwrap_or_default();
+                let is_left_out = self.left_out(&id).is_some();
+                self.step(place, |step| {
                     let is_failed = step.attempts.is_some() && step.state != State::RolledBack;
                     if goes(step) {
                         turn(step);
+                        step.left_out_before = is_left_out.then_some(true);
                         (step.finished_at, step.message) = (None, None);
                         (count, goes_back) = (count + 1, true);
                     } else if let Some(reason) = stays(step).filter(|_| is_failed) {
@@ -125,7 +129,8 @@ impl Run<'_> {
         if step.state != State::RollingBack {
             return Ok(None);
         }
-        if let Some(why) = self.left_out(&step.id) {
+        let left_out = self.left_out(&step.id);
+        if let Some(why) = left_out.filter(|_| step.left_out_before != Some(true)) {
             self.finish_step(place, State::Skipped, Some(why));
             return Ok(None);
         }

@@ -53,13 +53,14 @@ impl Run<'_> {
         if let Some(why) = self.at.paused {
             return Some(format!("the Manager is paused: {why}"));
         }
-        let at_work =
-            is_begun
-                && self.status.steps.iter().flatten().any(|step| {
-                    step.wave == wave && step.state == State::Running && !self.rests(step)
-                });
-        // A pod that is being replaced gets its successor.
-        if at_work {
+        // A pod that is being replaced gets its successor; and what is left out all of its earlier images.
+        let is_at_work = |step: &Step| match step.state {
+            State::Running => !self.rests(step),
+            State::RollingBack => true,
+            _ => false,
+        };
+        let mut steps = self.status.steps.iter().flatten().filter(|step| step.wave == wave);
+        if is_begun && steps.any(is_at_work) {
             return None;
         }
         if self.at.spec.paused == Some(true) && is_begun {
@@ -303,11 +304,14 @@ impl Run<'_> {
         self.wave(place, |wave| {
             (wave.state, wave.finished_at) = (State::Failed, Some(now));
         });
-        for step in self.steps_of(name) {
-            self.step(step, |step| {
+        for place in self.steps_of(name) {
+            let id = self.step_at(place).map(|step| step.id.clone()).unwrap_or_default();
+            let is_left_out = self.left_out(&id).is_some();
+            self.step(place, |step| {
                 if !is_over(step.state) {
                     // What is held stays so: nothing more is changed.
                     step.state = State::Failed;
+                    step.left_out_before = is_left_out.then_some(true);
                 }
             });
         }
@@ -389,9 +393,12 @@ impl Run<'_> {
             return self.turn_back("as a user wants it");
         }
         let failed = self.status.steps.iter().flatten().filter(|step| step.state == State::Failed);
-        let failed: Vec<String> = failed.map(|step| step.id.clone()).collect();
+        // What was left out before it failed is no answer to that.
+        let failed: Vec<bool> = failed
+            .map(|step| step.left_out_before != Some(true) && self.left_out(&step.id).is_some())
+            .collect();
         let are_left_out = match failed.is_empty() {
-            false => failed.iter().all(|id| self.left_out(id).is_some()),
+            false => failed.iter().all(|is_left_out| *is_left_out),
             // Its images could not be had, and no step of it had started.
             true => self.is_one_left_out_of_the_images(),
         };

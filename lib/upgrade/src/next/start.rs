@@ -1,12 +1,21 @@
 //! Before anything is changed: the plan is made, and nothing is begun that something speaks against.
 
+use std::time::Duration;
+
 use opensdn_crds::upgrade::{Phase, UpgradeRemark};
 
 use super::Run;
 use super::settle::UNHEARD;
 use crate::health::{Service, Side};
 use crate::plan::{Input, Plan, REFUSED, SKIPPABLE, plan};
+use crate::time::parse;
 
+/// Of a plan that is not the one that was looked at.
+const OUTDATED: &str = "OSDN5010";
+/// What its message ends with, when it does not begin any more.
+const OVER: &str = ". It does not begin any more: delete this Upgrade, and apply again";
+/// For so long after it was first found.
+const FINAL: Duration = Duration::from_secs(60);
 /// Longest message of a refusal, in characters.
 const MOST_REFUSAL: usize = 1000;
 
@@ -67,11 +76,21 @@ impl Run<'_> {
     }
 
     fn refused(&self, plan: &Plan, hash: &str) -> Option<String> {
+        let before = self.at.status.message.as_deref();
+        let before = before.filter(|_| self.at.status.phase == Some(Phase::Refused));
+        if let Some(over) = before.filter(|said| said.starts_with(OUTDATED) && said.ends_with(OVER))
+        {
+            return Some(over.to_owned());
+        }
         let wanted = self.at.spec.plan.as_deref().filter(|wanted| *wanted != hash);
         if let Some(wanted) = wanted {
+            let again = before.is_some_and(|said| said.starts_with(OUTDATED));
+            // For a moment the operator may know an earlier Manager than who made the plan. Later it must not begin by itself:
+            // that the Manager is one day as it was is not what its user asked for.
+            let over = if again && self.is_refused_for(FINAL) { OVER } else { "" };
             return Some(format!(
-                "OSDN5010: the plan that was looked at was {wanted}, and now it would be {hash}: the Manager has changed; \
-                 look at the plan again: kubectl opensdn upgrade plan"
+                "{OUTDATED}: the plan that was looked at was {wanted}, and now it would be {hash}: the Manager has changed; \
+                 look at the plan again: kubectl opensdn upgrade plan{over}"
             ));
         }
         let against =
@@ -83,6 +102,16 @@ impl Run<'_> {
             })
             .collect();
         (!texts.is_empty()).then(|| texts.join("; "))
+    }
+}
+
+impl Run<'_> {
+    /// Whether it has been refused for so long.
+    fn is_refused_for(&self, time: Duration) -> bool {
+        let conditions = self.at.status.conditions.iter().flatten();
+        let mut stalled = conditions.filter(|one| one.type_ == "Stalled" && one.status == "True");
+        let since = stalled.next().and_then(|one| parse(one.last_transition_time.as_deref()?));
+        since.is_some_and(|since| self.at.now - since >= time)
     }
 }
 

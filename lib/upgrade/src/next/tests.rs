@@ -2,7 +2,10 @@
 
 mod agents;
 mod drained;
+mod heard;
+mod left_out;
 mod lost;
+mod outdated;
 mod restless;
 mod world;
 

@@ -9,6 +9,8 @@ use crate::images;
 use crate::version::Version;
 
 const CASSANDRA: &str = "cassandra";
+/// The last major version of it whose file `cassandra.yaml` the operator writes: a later one ends on keys of Thrift.
+const CONFIGURED: u32 = 3;
 
 /// How a Cassandra follows another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub(super) enum Way {
     Back,
     /// To an earlier one whose first two numbers are the same: it has the same files.
     PatchBack,
+    /// To an earlier one of a version that the operator does not configure, and that therefore never worked.
+    BackFromUnconfigured,
 }
 
 /// How the Cassandra of a service follows the one before, where both tags say what they are.
@@ -35,12 +39,21 @@ pub(super) fn way_of_cassandra<'a>(
     let minor = from.1.zip(to.1).map_or(Ordering::Equal, |(from, to)| to.cmp(&from));
     let patch = from.2.zip(to.2).map_or(Ordering::Equal, |(from, to)| to.cmp(&from));
     let way = match major.then(minor) {
+        Ordering::Less if from.0 > CONFIGURED && to.0 <= CONFIGURED => Way::BackFromUnconfigured,
         Ordering::Less => Way::Back,
         Ordering::Equal if from.1.is_some() && to.1.is_some() && patch.is_lt() => Way::PatchBack,
         _ if to.0 > from.0 + 1 => Way::OverAMajor,
         _ => Way::On,
     };
     Some((way, change))
+}
+
+/// The change to a Cassandra of which the operator does not write the file that configures it.
+pub(super) fn not_configured<'a>(id: &str, images: &'a [ImageChange]) -> Option<&'a ImageChange> {
+    id.split_once('/').filter(|(kind, _)| *kind == "Cassandra")?;
+    let change = images.iter().find(|one| one.container == CASSANDRA)?;
+    version_of_cassandra(&change.to).filter(|(major, ..)| *major > CONFIGURED)?;
+    Some(change)
 }
 
 /// Major, minor and patch, as far as the tag says them; a tag of OpenSDN's says what is in its images.
@@ -102,23 +115,20 @@ fn line(container: &str, image: &str) -> Option<(u32, u32)> {
     })
 }
 
-/// What the API of Config rewrites when it is of another release, which its earlier image does not undo (tf-controller,
-/// `src/config/api-server/vnc_cfg_api_server/vnc_db.py`: `db_resync`, `_dbe_resync_worker`). Nothing where both are known to
-/// be of one.
+/// What the API of Config rewrites when it is of another version, which its earlier image does not undo (tf-controller,
+/// `src/config/api-server/vnc_cfg_api_server/vnc_db.py`: `db_resync`, `_dbe_resync_worker`). Patches count too: it compares the
+/// whole of what its image is tagged with. Nothing where only the registry is another.
 #[must_use]
 pub fn rewrites(step: &Step) -> Option<String> {
     step.id.split_once('/').filter(|(kind, _)| *kind == "Config")?;
     let change = step.images.iter().find(|one| one.container == "api")?;
-    let release = |image: &str| {
-        let version = images::tag(image).and_then(Version::of_tag);
-        version.map(|one| (one.year, one.number))
-    };
-    if release(&change.from).is_some_and(|from| release(&change.to) == Some(from)) {
+    if images::tag(&change.from).is_some_and(|from| images::tag(&change.to) == Some(from)) {
         return None;
     }
     Some(format!(
-        "{}: the first API of another release ({}) looks through the whole database when it starts, answers 503 until that has \
-         ended, and rewrites objects of earlier releases; on the way back {} gets the database as it is then: take a backup",
+        "{}: the first API of another version ({}) looks through the whole database when it starts, answers 503 until that has \
+         ended, and writes objects back as it read them: a change that another API takes meanwhile may be undone, so have nothing \
+         configured during the wave; on the way back {} gets the database as it is then: take a backup",
         step.id, change.to, change.from
     ))
 }

@@ -60,7 +60,7 @@ fn steps_are_in_the_order_of_the_waves_and_only_of_what_changes() {
     let steps: Vec<_> = plan.steps.iter().map(|one| (&*one.wave, &*one.id)).collect();
     assert_eq!(steps, [("config", "Config/a"), ("web-ui", "Webui/a"), ("vrouters", "Vrouter/a")]);
     assert_eq!((&*plan.from, &*plan.to, plan.pods()), ("R24.1", "R24.1.1", 6));
-    assert_eq!(codes(&plan), ["OSDN5013 Warning"]);
+    assert_eq!(codes(&plan), ["OSDN5018 Warning", "OSDN5013 Warning"]);
     assert!(plan.may_begin());
     let nothing = planned(&THREE, &READY, &version("R24.1"));
     assert!(nothing.steps.is_empty() && nothing.waves.is_empty() && nothing.may_begin());
@@ -128,7 +128,7 @@ fn a_way_that_upstream_has_not_tried_is_refused_by_its_code() {
     is(of("R24.1", "R25.1", &[]), &["OSDN5011 Warning", REWRITES], true);
     is(of("R21.3", "R24.1", &[]), &["OSDN5006 Skippable", REWRITES], false);
     is(of("R21.3", "R24.1", &["OSDN5006"]), &["OSDN5006 Forced", REWRITES], true);
-    is(of("R24.1.2", "R24.1.1", &[]), &["OSDN5005 Skippable"], false);
+    is(of("R24.1.2", "R24.1.1", &[]), &["OSDN5005 Skippable", REWRITES], false);
     is(of("R24.1", "R21.4", &["OSDN5005"]), &["OSDN5005 Refused", REWRITES], false);
     is(of("R25.1", "R26.1", &[]), &["OSDN5009 Skippable", REWRITES], false);
     is(of("R24.1", "nightly", &[]), &["OSDN5004 Skippable", REWRITES], false);
@@ -139,7 +139,7 @@ fn a_way_that_upstream_has_not_tried_is_refused_by_its_code() {
 #[test]
 fn a_service_that_is_not_ready_refuses_it_and_one_that_stays_does_not() {
     let plan = planned(&THREE, &["Webui/a", "Vrouter/a"], &version("R24.1.1"));
-    assert_eq!(codes(&plan), ["OSDN5008 Skippable", "OSDN5013 Warning"]);
+    assert_eq!(codes(&plan), ["OSDN5008 Skippable", "OSDN5018 Warning", "OSDN5013 Warning"]);
     assert!(plan.remarks[0].message.contains("Config/a is not ready: it does not run yet"));
     let image = |container: &str, image: &str| Image {
         kind: None,
@@ -260,29 +260,37 @@ fn a_cassandra_that_is_older_or_skips_a_major_version_is_refused_where_both_tags
         codes.collect::<Vec<_>>().join(", ")
     };
     // What is skipped, or older.
-    assert_eq!(of("cassandra:3.11.19", "cassandra:5.0", &[]), "OSDN5006 Skippable");
-    assert_eq!(of("cassandra:3.11.19", "cassandra:5", &[]), "OSDN5006 Skippable");
-    assert_eq!(
-        of("contrail-external-cassandra:R24.1", "cassandra:5.0.2", &[]),
-        "OSDN5006 Skippable"
-    );
-    assert_eq!(of("cassandra:3.11", "cassandra:5.0", &["OSDN5006"]), "OSDN5006 Forced");
-    assert_eq!(of("cassandra:4.1.5", "cassandra:3.11.19", &["OSDN5005"]), "OSDN5005 Refused");
-    assert_eq!(of("cassandra:4.1", "cassandra:4.0.13", &[]), "OSDN5005 Refused");
+    for (from, to) in [
+        ("cassandra:3.11.19", "cassandra:5.0"),
+        ("cassandra:3.11.19", "cassandra:5"),
+        ("contrail-external-cassandra:R24.1", "cassandra:5.0.2"),
+    ] {
+        assert_eq!(of(from, to, &[]), "OSDN5019 Skippable, OSDN5006 Skippable");
+    }
+    let forced = of("cassandra:3.11", "cassandra:5.0", &["OSDN5006", "OSDN5019"]);
+    assert_eq!(forced, "OSDN5019 Forced, OSDN5006 Forced");
+    assert_eq!(of("cassandra:3.11.19", "cassandra:3.0.30", &["OSDN5005"]), "OSDN5005 Refused");
+    // What the operator does not configure never worked: it has written nothing.
+    assert_eq!(of("cassandra:4.1.5", "cassandra:3.11.19", &["OSDN5005"]), "OSDN5005 Forced");
     let packed = of("cassandra:4.1", "opensdn-external-cassandra:R25.1", &[]);
-    assert!(packed.ends_with("OSDN5005 Refused"), "{packed}");
+    assert!(packed.ends_with("OSDN5005 Skippable"), "{packed}");
+    assert_eq!(
+        of("cassandra:4.1", "cassandra:4.0.13", &[]),
+        "OSDN5019 Skippable, OSDN5005 Refused"
+    );
     assert_eq!(of("cassandra:3.11.19", "cassandra:3.11.3", &[]), "OSDN5005 Skippable");
     // One after the other.
     assert_eq!(of("cassandra:3.11.3", "cassandra:3.11.19", &[]), "");
-    assert_eq!(of("cassandra:3.11.19", "cassandra:4.1.5", &[]), "");
-    assert_eq!(of("cassandra:4.0", "cassandra:5.0", &[]), "");
+    // Which the operator does not configure.
+    assert_eq!(of("cassandra:3.11.19", "cassandra:4.1.5", &[]), "OSDN5019 Skippable");
+    assert_eq!(of("cassandra:4.0", "cassandra:5.0", &[]), "OSDN5019 Skippable");
     assert_eq!(of("cassandra:3.11", "cassandra:3.11.3", &[]), "");
     // A tag that says none: the wave is without a way back, as before.
     for (from, to) in [
-        ("cassandra@sha256:12", "cassandra:5.0"),
+        ("cassandra@sha256:12", "cassandra:3.11"),
         ("cassandra:latest", "cassandra:3.11"),
         ("cassandra:4.1", "cassandra:nightly"),
-        ("cassandra:20240101", "cassandra:4.1"),
+        ("cassandra:20240101", "cassandra:3.11.19"),
     ] {
         assert_eq!(of(from, to, &[]), "", "{from} {to}");
     }
@@ -296,7 +304,7 @@ fn versions_of_rabbitmq_that_cannot_be_mixed_refuse_it() {
 }
 
 #[test]
-fn what_a_config_of_another_release_rewrites_is_known_before() {
+fn what_a_config_of_another_version_rewrites_is_known_before() {
     let plan = planned(&THREE, &READY, &version("R25.1"));
     let remark = plan.remarks.iter().find(|one| one.code == "OSDN5018").unwrap();
     let (from, to) =
@@ -307,8 +315,13 @@ fn what_a_config_of_another_release_rewrites_is_known_before() {
         remark.message
     );
     assert!(remark.message.contains(to) && plan.may_begin(), "{}", remark.message);
-    let of_a_patch = planned(&THREE, &READY, &version("R24.1.1"));
-    assert!(of_a_patch.remarks.iter().all(|one| one.code != "OSDN5018"));
+    let of = |version: UpgradeSpec| {
+        let plan = planned(&THREE, &READY, &version);
+        plan.remarks.iter().any(|one| one.code == "OSDN5018")
+    };
+    assert!(of(version("R24.1.1")), "its API walks through all objects for a patch, too");
+    let registry = Some("other.example.com".to_owned());
+    assert!(!of(UpgradeSpec { registry, ..version("R24.1") }), "the same from another registry");
 }
 
 #[test]

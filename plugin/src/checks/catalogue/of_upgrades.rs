@@ -9,7 +9,7 @@ use crate::checks::upgrade;
 const OF: Mode = Mode::Upgrade;
 
 /// In the order in which they are reported.
-pub(super) const CHECKS: [Check; 19] = [
+pub(super) const CHECKS: [Check; 20] = [
     check(
         "B001",
         (Upgrade, OF, Fatal),
@@ -166,8 +166,18 @@ pub(super) const CHECKS: [Check; 19] = [
         "B114",
         (Upgrade, OF, Warning),
         "Config has what it stored as it was [OSDN5018]",
-        "The first API of another release rewrites what earlier ones have stored, and on the way back it stays so.",
+        "The first API of another version rewrites what earlier ones have stored, and on the way back it stays so.",
         "kubectl opensdn explain OSDN5018",
-        Some(|world| upgrade::remarks(world, "OSDN5018", "its release stays")),
+        Some(|world| upgrade::remarks(world, "OSDN5018", "its version stays")),
+    ),
+    check(
+        "B115",
+        (Upgrade, OF, Fatal),
+        "the operator configures the Cassandra of the images [OSDN5019]",
+        "It writes cassandra.yaml for 3.11: Cassandra 4.0 and later end at their start on keys of Thrift.",
+        "kubectl opensdn explain OSDN5019",
+        Some(|world| {
+            upgrade::remarks(world, "OSDN5019", "it does, or the tag does not say which it is")
+        }),
     ),
 ];

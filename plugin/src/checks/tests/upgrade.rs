@@ -281,3 +281,34 @@ fn a_certificate_that_has_ended_or_ends_soon_is_named() {
     });
     says(&hidden, "B005", Outcome::Uncertain, "Secrets may not be read: is forbidden");
 }
+
+#[test]
+fn the_module_that_is_loaded_is_not_that_of_the_new_image() {
+    let with = |step: &str, change: &dyn Fn(&mut opensdn_node_probe::Kernel)| {
+        let mut world = probed::probed(|findings| {
+            findings.kernel.loaded = opensdn_node_probe::Seen::Is(true);
+            change(&mut findings.kernel);
+        });
+        let mut planned = planned(&[]);
+        let Read::Known(plan) = &mut planned.plan else { panic!() };
+        plan.steps[0].id = step.to_owned();
+        let managers = Read::Known(vec![planned]);
+        world.upgrade = Some(Upgrade { managers, ..Upgrade::default() });
+        verdict(&world, "D301").outcome
+    };
+    let headers = |are_there: bool| {
+        move |kernel: &mut opensdn_node_probe::Kernel| {
+            kernel.headers = opensdn_node_probe::Seen::Is(are_there);
+            kernel.release = opensdn_node_probe::Seen::Is("6.8.0-31-generic".to_owned());
+        }
+    };
+    let (without, there) = (headers(false), headers(true));
+    assert_eq!(with("Vrouter/vrouter1", &without), Outcome::Fail);
+    let unsigned = |kernel: &mut opensdn_node_probe::Kernel| {
+        there(kernel);
+        kernel.only_signed = opensdn_node_probe::Seen::Is(true);
+    };
+    assert_eq!(with("Vrouter/vrouter1", &unsigned), Outcome::Fail);
+    // What keeps its image keeps its module.
+    assert_eq!(with("Config/config1", &without), Outcome::Ok);
+}

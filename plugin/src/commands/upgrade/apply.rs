@@ -59,7 +59,8 @@ pub(super) struct ApplyCommand {
     /// Pause before these waves, until upgrade resume.
     #[arg(long, value_name = "WAVE,...", value_delimiter = ',', value_parser = wave)]
     pause_before: Vec<String>,
-    /// What becomes of a wave that is not well in time [default: roll-back, with --wait-for-drain stop].
+    /// What becomes of a wave that is not well in time [default: roll-back; stop with --wait-for-drain, and where only
+    /// pods with earlier images are not well].
     #[arg(long, value_enum, value_name = "HOW")]
     on_failure: Option<Failing>,
     /// How long a wave may be without progress: no pod more that is well with its images [default: 15m].
@@ -140,7 +141,11 @@ impl ApplyCommand {
             return Ok(exit);
         }
         if let Some(first) = comes_first(&all, &spec.manager) {
-            ui.warn(&format!("the Upgrade {} of the same Manager comes first", first.name_any()));
+            let first = first.name_any();
+            ui.warn(&format!("the Upgrade {first} of the same Manager comes first"));
+            ui.hint(&format!(
+                "where {first} changes what this one was planned from, it does not begin (OSDN5010): plan again when that is over"
+            ));
         }
         let gone = refused.as_ref().map(|refused| refused.name_any());
         let left: Vec<Upgrade> =

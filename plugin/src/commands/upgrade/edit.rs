@@ -101,7 +101,8 @@ pub(super) struct WishCommand {
 #[derive(Debug, Args)]
 #[command(after_long_help = SKIP)]
 pub(super) struct SkipCommand {
-    /// The step, such as Webui/webui1: its service keeps its earlier images, or gets them again.
+    /// The step, such as Webui/webui1: its service keeps its earlier images, or gets them again; while all goes back it
+    /// keeps those that it has.
     #[arg(value_name = "STEP")]
     step: String,
     /// Why, for the report.

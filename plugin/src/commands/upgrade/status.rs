@@ -17,7 +17,7 @@ use crate::output::Output;
 use crate::runtime::Runtime;
 use crate::signals::Signals;
 use crate::ui::Ui;
-use crate::upgrade::follow::{Follow, Silence, say_silent};
+use crate::upgrade::follow::{Follow, Silence, say_silent, say_unheard};
 use crate::upgrade::last_lines;
 use crate::upgrade::next_command::NextCommand;
 use crate::upgrade::report::UpgradeReport;
@@ -77,6 +77,8 @@ impl StatusCommand {
         }
         if Silence::default().is_due(&upgrade, age) {
             say_silent(&upgrade.name_any(), ui);
+        } else if let Some(since) = Silence::by_clock(&upgrade, Timestamp::now()) {
+            say_unheard(&upgrade.name_any(), since, ui);
         }
         Ok(stage::exit(&upgrade))
     }
@@ -120,6 +122,12 @@ pub(super) fn answer(upgrade: &Upgrade, next: &NextCommand, ui: &mut Ui) -> Resu
         }
         Some(Phase::Refused) => {
             let deletion = stage::deletion(upgrade);
+            let is_outdated =
+                stage::status(upgrade).message.is_some_and(|said| said.starts_with("OSDN5010"));
+            if is_outdated {
+                ui.hint(&format!("to ask for it again: {deletion}; then plan and apply again"));
+                return Ok(());
+            }
             ui.hint(&format!("it begins by itself when nothing refuses it any more; to have it not begin: {deletion}"));
         }
         Some(Phase::Succeeded | Phase::RolledBack) => {}

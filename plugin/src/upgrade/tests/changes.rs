@@ -42,8 +42,8 @@ fn an_upgrade_pauses_where_something_is_to_come() {
     assert_eq!(written(pause(&upgrade(json!({}), running.clone()))), json!({"paused": true}));
     assert!(already(pause(&upgrade(json!({"paused": true}), running))).contains("paused"));
     assert_eq!(written(pause(&upgrade(json!({}), json!(null)))), json!({"paused": true}));
-    for phase in ["Succeeded", "RolledBack", "Refused"] {
-        assert_eq!(refused(pause(&upgrade(json!({}), status(phase, &[], &[])))), "over", "{phase}");
+    for (phase, code) in [("Succeeded", "over"), ("RolledBack", "over"), ("Refused", "not-begun")] {
+        assert_eq!(refused(pause(&upgrade(json!({}), status(phase, &[], &[])))), code, "{phase}");
     }
     for phase in ["RollingBack", "Stopped"] {
         let found = refused(pause(&upgrade(json!({}), status(phase, &[], &[]))));
@@ -159,7 +159,7 @@ fn a_way_back_says_again_what_a_config_of_another_release_has_rewritten() {
     let way = UpgradeRollBack::of(&upgrade(json!({}), done.clone()));
     let lines = way.lines().join("\n");
     assert!(
-        lines.contains("warning Config/a: the first API of another release (x/api:R25.1)"),
+        lines.contains("warning Config/a: the first API of another version (x/api:R25.1)"),
         "{lines}"
     );
     assert!(lines.contains("x/api:R24.1 gets the database as it is then"), "{lines}");
@@ -304,6 +304,33 @@ fn a_silent_operator_is_named_once_after_half_a_minute() {
     wish["observedGeneration"] = json!(1);
     let wish = upgrade(json!({}), wish);
     assert_eq!([due(&wish, 60), due(&wish, 70)], [false, true]);
+}
+
+#[test]
+fn an_operator_that_ends_in_the_middle_is_named_and_one_that_looks_is_not() {
+    let looked = |phase: &str, at: &str| {
+        let mut one = status(phase, &[], &[]);
+        one["lookedAt"] = json!(at);
+        upgrade(json!({}), one)
+    };
+    let at_work = |at: &str| looked("Running", at);
+    let seconds = Duration::from_secs;
+    let mut silence = Silence::default();
+    let mut due = |upgrade: &_, now: u64| silence.is_due(upgrade, seconds(now));
+    let first = at_work("2026-11-25T08:00:00Z");
+    assert_eq!([0, 29, 30, 31].map(|now| due(&first, now)), [false, false, true, false]);
+    // It comes back, and ends again.
+    let second = at_work("2026-11-25T08:00:40Z");
+    assert_eq!([40, 69, 70].map(|now| due(&second, now)), [false, false, true]);
+    // What waits for a person changes nothing for days.
+    let paused = looked("Paused", "2026-11-25T08:00:40Z");
+    assert_eq!([80, 5000].map(|now| due(&paused, now)), [false, false]);
+
+    let by_clock = |upgrade: &_, now: &str| Silence::by_clock(upgrade, now.parse().unwrap());
+    assert_eq!(by_clock(&second, "2026-11-25T08:01:39Z"), None);
+    assert_eq!(by_clock(&second, "2026-11-25T08:01:40Z"), Some(seconds(60)));
+    assert_eq!(by_clock(&second, "2026-11-25T07:00:00Z"), None, "its clock is ahead");
+    assert_eq!(by_clock(&paused, "2026-11-25T09:00:00Z"), None);
 }
 
 #[test]
