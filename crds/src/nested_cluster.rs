@@ -170,7 +170,7 @@ pub struct Row {
     /// Address and port in the fabric.
     pub target: String,
     /// InPlace; Missing; Changed, if it leads elsewhere; Shadowed, if another one before it has the address and port; Renamed;
-    /// Orphan, if it is not wanted any more; or Taken, if what has the address and port is another's.
+    /// Orphan, if it is not wanted any more; Leaving, if it is not either and stays until it is pruned; or Taken, if what has the address and port is another's.
     pub state: String,
     /// By what kubectl opensdn explain knows the state, where it is not InPlace.
     pub code: Option<String>,

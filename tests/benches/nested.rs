@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use opensdn_config_api::ConfigApi;
 use opensdn_config_api::apply::{self as rows, Timing};
-use opensdn_config_api::edit::Foreign;
+use opensdn_config_api::edit::{Foreign, Unwanted};
 use opensdn_config_api::link_local::{Key, Row as Service, Target};
 use opensdn_config_api::ownership::ClusterId;
 use opensdn_crds::nested::VirtualNetwork;
@@ -98,7 +98,8 @@ impl Cloud {
             Service::new(&format!("other-{number}-{port}"), key, &target)
         };
         let all: Vec<Service> = (0..ROWS_EACH).map(|at| row(8_080 + at)).collect();
-        let request = rows::Request { cluster: &id, rows: &all, foreign: Foreign::Respect };
+        let (foreign, unwanted) = (Foreign::Respect, Unwanted::Remove);
+        let request = rows::Request { cluster: &id, rows: &all, foreign, unwanted };
         rows::apply(&self.api, &request, &at_once(), save).await?;
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::client::ConfigApi;
-use crate::edit::{self, Change, Conflicts, Edit, Foreign, Wanted};
+use crate::edit::{self, Change, Conflicts, Edit, Foreign, Unwanted, Wanted};
 use crate::link_local::{Key, Row};
 use crate::lock::{self, Lock};
 use crate::ownership::{self, ClusterId, Records};
@@ -22,10 +22,12 @@ use run::Run;
 pub struct Request<'a> {
     /// Whose rows.
     pub cluster: &'a ClusterId,
-    /// All rows of the cluster; without any, those that it has are removed.
+    /// All rows of the cluster.
     pub rows: &'a [Row],
     /// What becomes of a row of others with a key of ours.
     pub foreign: Foreign,
+    /// What becomes of a row that the cluster has and that is not among these.
+    pub unwanted: Unwanted,
 }
 
 /// How often, and after what time.
@@ -220,5 +222,6 @@ fn wanted<'a>(request: &Request<'a>, records: &'a Records) -> Wanted<'a> {
         others: &records.other_keys,
         written: &records.other_written,
         foreign: request.foreign,
+        unwanted: request.unwanted,
     }
 }

@@ -20,6 +20,17 @@ pub struct Wanted<'a> {
     pub written: &'a BTreeSet<Key>,
     /// What becomes of a row of others that has a key of ours.
     pub foreign: Foreign,
+    /// What becomes of a row of ours that is not wanted any more.
+    pub unwanted: Unwanted,
+}
+
+/// What becomes of a row of ours that is not wanted any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unwanted {
+    /// It stays, and our record has it as one that is to go: what was started with it may use it still.
+    Keep,
+    /// It is removed.
+    Remove,
 }
 
 /// What becomes of a row of others that has a key of ours and leads elsewhere.
@@ -168,10 +179,17 @@ struct Draft<'a> {
 impl Draft<'_> {
     fn remove(&mut self, key: Key, held: &Held) {
         if self.wanted.others.contains(&key) {
-            self.shared.extend((held.how == How::Written).then_some(key));
+            self.shared.extend(held.how.is_ours().then_some(key));
             return;
         }
-        self.drop_rows(&self.own(key, Some(held)));
+        let own = self.own(key, Some(held));
+        match self.wanted.unwanted {
+            Unwanted::Remove => self.drop_rows(&own),
+            Unwanted::Keep if own.is_empty() => {}
+            Unwanted::Keep => {
+                self.held.insert(key, Held { how: How::Leaving, ..held.clone() });
+            }
+        }
     }
 
     fn place(&mut self, row: &Row) {
@@ -186,7 +204,11 @@ impl Draft<'_> {
         };
         if found.target().is_same(&row.target()) {
             // What is there already keeps its name: another may resolve it.
-            let how = recorded.map_or(How::Adopted, |held| held.how);
+            let how = match recorded {
+                None => How::Adopted,
+                Some(held) if held.how.is_ours() => How::Written,
+                Some(held) => held.how,
+            };
             // The last cluster that uses it takes it away.
             let is_of_clusters = self.wanted.written.contains(&key);
             self.hold(&found, if is_of_clusters { How::Written } else { how });
@@ -219,7 +241,7 @@ impl Draft<'_> {
     /// The rows of a key that we have written: those with our name, or else the first with our target, since others
     /// may rename it or have written the same.
     fn own(&self, key: Key, held: Option<&Held>) -> Vec<usize> {
-        let Some(held) = held.filter(|held| held.how == How::Written) else { return Vec::new() };
+        let Some(held) = held.filter(|held| held.how.is_ours()) else { return Vec::new() };
         // A record that has it is wrong: without the metadata service no virtual machine of the cloud starts.
         let of_key = || {
             let all = self.rows.iter().enumerate();

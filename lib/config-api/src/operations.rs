@@ -109,6 +109,22 @@ impl ConfigApi {
         })
     }
 
+    /// Whether this login may write an object, by the permissions of the object; what rules of `rbac` say of its kind is not
+    /// among it. The answer has the token in it, and goes no further.
+    ///
+    /// # Errors
+    /// It does not answer, or refuses.
+    pub async fn may_write(&self, uuid: &str) -> Result<bool, Error> {
+        let path = format!("/obj-perms?uuid={}", escaped(uuid));
+        let answer = self.value(&Call::new(Method::GET, &path)).await?;
+        let permissions = answer.get("permissions").and_then(Value::as_str);
+        permissions.map(|all| all.contains('W')).ok_or_else(|| Error::Unreadable {
+            address: "that was asked".to_owned(),
+            what: "GET /obj-perms".to_owned(),
+            why: "no permissions".to_owned(),
+        })
+    }
+
     /// The UUID of an object by its name; none if there is none.
     ///
     /// # Errors

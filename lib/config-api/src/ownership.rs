@@ -80,6 +80,16 @@ pub enum How {
     Written,
     /// It was there: it is never removed by us.
     Adopted,
+    /// We have written it, and it is not wanted any more: it stays for those that still use it.
+    Leaving,
+}
+
+impl How {
+    /// Whether it is ours to change and to remove.
+    #[must_use]
+    pub fn is_ours(self) -> bool {
+        matches!(self, Self::Written | Self::Leaving)
+    }
 }
 
 /// Who has added the port pools.
@@ -174,7 +184,7 @@ impl Records {
         for row in other.rows {
             let key = row.key.parse().map_err(|_| format!("key {:?}", row.key))?;
             self.other_keys.insert(key);
-            if row.how == "written" {
+            if row.how == "written" || row.how == "leaving" {
                 self.other_written.insert(key);
             }
         }

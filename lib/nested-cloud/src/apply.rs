@@ -56,7 +56,7 @@ pub async fn apply<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
         plan,
         cluster: &cluster,
         network: network(api, plan).await?,
-        request: Request { cluster: &cluster, rows: &all, foreign },
+        request: Request { cluster: &cluster, rows: &all, foreign, unwanted: plan.unwanted() },
         timing,
     };
     if work.is_done().await? {
@@ -93,7 +93,7 @@ impl Work<'_> {
         if !edit.changes.is_empty() || !is_noted {
             return Ok(false);
         }
-        if ours.snat.keys().any(|uuid| self.is_former(uuid)) {
+        if self.plan.prune && ours.snat.keys().any(|uuid| self.is_former(uuid)) {
             return Ok(false);
         }
         let Some(network) = &self.network else { return Ok(true) };
@@ -133,7 +133,7 @@ impl Work<'_> {
             None => SnatDone::Left,
         };
         // Last, so that nodes are never without a way.
-        let snat_off = match has_former {
+        let snat_off = match has_former && self.plan.prune {
             true => former::restore(api, self.cluster, self.network.as_deref(), confirm).await?,
             false => Vec::new(),
         };

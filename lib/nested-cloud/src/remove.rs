@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use opensdn_config_api::ConfigApi;
 use opensdn_config_api::apply::{self as rows, Outcome, Request, Timing};
-use opensdn_config_api::edit::Foreign;
+use opensdn_config_api::edit::{Foreign, Unwanted};
 use opensdn_config_api::fields::full_name;
 use opensdn_config_api::lock::{self, Lock};
 use opensdn_config_api::ownership::{ClusterId, How, Pools, Records};
@@ -23,6 +23,8 @@ use crate::snat::{self, SnatError};
 /// What would be done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Removal {
+    /// The name of the cluster, where its record has it.
+    pub cluster: Option<String>,
     /// Networks whose SNAT is switched off.
     pub snat_off: Vec<Network>,
     /// Whether the port pools may go.
@@ -37,7 +39,8 @@ impl Removal {
     /// Whether the cluster has nothing in the cloud.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
-        *self == Self::default()
+        let Self { cluster: _, snat_off, pools, rows, left } = self;
+        snat_off.is_empty() && *pools == Pools::Theirs && rows.is_empty() && left.is_empty()
     }
 }
 
@@ -139,7 +142,7 @@ async fn removal_confirmed(
 ) -> Result<Removal, Error> {
     let config = read(api, confirm).await?;
     let records = Records::read(&config.annotations, cluster)?;
-    let mut removal = Removal::default();
+    let mut removal = Removal { cluster: records.ours.cluster.clone(), ..Removal::default() };
     for (uuid, before) in &records.ours.snat {
         let network = Network::read(api, uuid).await?;
         match before {
@@ -160,10 +163,10 @@ async fn removal_confirmed(
         let row = format!("{} ({key})", held.name.escape_debug());
         match held.how {
             How::Adopted => removal.left.push(Leftover::AdoptedRow(row)),
-            How::Written if records.other_keys.contains(key) => {
+            How::Written | How::Leaving if records.other_keys.contains(key) => {
                 removal.left.push(Leftover::SharedRow(row));
             }
-            How::Written => removal.rows.push(row),
+            How::Written | How::Leaving => removal.rows.push(row),
         }
     }
     Ok(removal)
@@ -212,7 +215,7 @@ async fn under<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
 ) -> Result<Removed, Error> {
     // Before the first write, also where it is not one of the rows.
     let backup = saved(api, save).await?;
-    let Removal { snat_off, pools, rows: _, mut left } =
+    let Removal { cluster: _, snat_off, pools, rows: _, mut left } =
         removal_confirmed(api, cluster, timing.confirm).await?;
     for network in &snat_off {
         match snat::set(api, &network.uuid, Snat::Off).await {
@@ -228,7 +231,8 @@ async fn under<E: Into<Box<dyn std::error::Error + Send + Sync>>>(
     if pools == Some(RemovedPools::Kept) {
         left.push(Leftover::ChangedPools);
     }
-    let request = Request { cluster, rows: &[], foreign: Foreign::Respect };
+    let request =
+        Request { cluster, rows: &[], foreign: Foreign::Respect, unwanted: Unwanted::Remove };
     let kept = async |_| Ok::<_, std::convert::Infallible>(backup.clone());
     let mut rows = rows::apply_under(api, &request, timing, lock, kept).await?;
     rows.backup = Some(backup.clone());

@@ -14,7 +14,7 @@ use opensdn_config_api::vrouter_config::{self, ReadError, VrouterConfig};
 use opensdn_config_api::{AaaMode as Mode, ConfigApi, virtual_network};
 use opensdn_error_chain::error_chain;
 use opensdn_nested::input::NetworkName;
-use opensdn_nested::live::{AaaMode, Protocol};
+use opensdn_nested::live::{AaaMode, MayWrite, NodeNetwork, Protocol};
 use opensdn_nested::{Fact, Live};
 
 use crate::record::CONFIRM;
@@ -45,6 +45,10 @@ pub async fn survey(api: &ConfigApi, asked: &Asked<'_>) -> Result<Live, Error> {
         Err(ReadError::Api(error)) => return Err(error),
         Err(error) => Err(error_chain(&error)),
     };
+    let uuid = match &config {
+        Ok(config) => Fact::Known(config.uuid.clone()),
+        Err(why) => Fact::Unknown(why.clone()),
+    };
     // Without the nodes it is not known which interfaces are theirs: that is not that none is.
     let nodes: Fact<BTreeSet<Ipv4Addr>> = match asked.nodes {
         Fact::Known(nodes) => Fact::Known(nodes.values().copied().collect()),
@@ -60,6 +64,8 @@ pub async fn survey(api: &ConfigApi, asked: &Asked<'_>) -> Result<Live, Error> {
     .await
     .flatten();
     let networks = fact(virtual_network::all(api).await);
+    let network = fact(network::of_nodes(api, asked.network, nodes.known(), &ips).await);
+    let aaa_mode = mode(api).await;
     let computes = fact(underlay::computes(api).await);
     Ok(Live {
         rows: config
@@ -69,11 +75,12 @@ pub async fn survey(api: &ConfigApi, asked: &Asked<'_>) -> Result<Live, Error> {
         pools: config.map_or_else(Fact::Unknown, |config| Fact::Known(protocols(&config))),
         underlay: of(&computes, async |all| underlay::addresses(api, all).await).await,
         addresses: of(&ips, async |all| network::addresses(api, all).await).await,
-        network: fact(network::of_nodes(api, asked.network, nodes.known(), &ips).await),
+        may_write: may_write(api, &aaa_mode, uuid, &network).await,
+        network,
         traces: of(&networks, async |all| cluster::traces(api, asked, all, &interfaces).await)
             .await,
         virtual_routers: of(&computes, async |all| Ok(underlay::names(all))).await,
-        aaa_mode: mode(api).await,
+        aaa_mode,
         subnets: of(&networks, async |all| network::subnets(api, all).await).await,
         interfaces,
     })
@@ -107,6 +114,25 @@ async fn mode(api: &ConfigApi) -> Fact<AaaMode> {
         Ok(Mode::Rbac) => Fact::Known(AaaMode::Rbac),
         Ok(Mode::Other(mode)) => Fact::Unknown(format!("the Config API says {mode:?}")),
         Err(error) => Fact::Unknown(error_chain(&error)),
+    }
+}
+
+async fn may_write(
+    api: &ConfigApi,
+    mode: &Fact<AaaMode>,
+    vrouter_config: Fact<String>,
+    network: &Fact<Option<NodeNetwork>>,
+) -> MayWrite {
+    if mode.known() == Some(&AaaMode::NoAuth) {
+        return MayWrite { vrouter_config: Fact::Known(true), network: Fact::Known(true) };
+    }
+    MayWrite {
+        vrouter_config: of(&vrouter_config, async |uuid| api.may_write(uuid).await).await,
+        network: of(network, async |network| match network {
+            Some(network) => api.may_write(&network.uuid).await,
+            None => Ok(true),
+        })
+        .await,
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use opensdn_config_api::link_local::{Key, Target};
-use opensdn_config_api::ownership::Record;
+use opensdn_config_api::ownership::{Held, How, Record};
 
 use crate::input::{Input, Permission, is_host};
 use crate::list::{List, Standing};
@@ -96,7 +96,12 @@ fn recorded(record: &Record, target: Ipv4Addr) -> Option<Ipv4Addr> {
     let is_it = |recorded: &Target| {
         recorded.hosts.addresses().is_some_and(|all| all.len() == 1 && all.contains(&target))
     };
-    record.rows.iter().filter(|(_, held)| is_it(&held.target)).find_map(|(key, _)| v4(*key))
+    let of_target = || record.rows.iter().filter(|(_, held)| is_it(&held.target));
+    // One that is to go is what another has taken the place of, where there is another.
+    let is_leaving = |held: &Held| held.how == How::Leaving;
+    let staying = of_target().filter(|(_, held)| !is_leaving(held));
+    let all = staying.chain(of_target().filter(|(_, held)| is_leaving(held)));
+    all.filter_map(|(key, _)| v4(*key)).next()
 }
 
 fn v4(key: Key) -> Option<Ipv4Addr> {

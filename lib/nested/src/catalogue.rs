@@ -108,6 +108,7 @@ catalogue! {
     SubnetOfOtherCluster = "OSDN3078", Warning,
         "a subnet of the cluster overlaps one of another nested cluster";
     PasswordUnusable = "OSDN3079", Warning, "kube-manager cannot log in by a password";
+    MayNotWrite = "OSDN3097", Error, "the login may not write what the cluster needs";
 }
 
 impl fmt::Display for Code {

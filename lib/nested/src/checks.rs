@@ -15,6 +15,7 @@ mod foreign;
 mod keys;
 mod members;
 mod nodes;
+mod rights;
 mod snat;
 mod subnets;
 mod tables;
@@ -41,6 +42,7 @@ const CHECKS: &[fn(&World, &mut Report)] = &[
     cluster::check,
     subnets::check,
     exposure::check,
+    rights::check,
 ];
 
 /// Makes them all.

@@ -35,7 +35,7 @@ macro_rules! states {
             /// Whether nothing has to be done about it.
             #[must_use]
             pub fn is_served(self) -> bool {
-                matches!(self, Self::InPlace | Self::Renamed)
+                matches!(self, Self::InPlace | Self::Renamed | Self::Leaving)
             }
 
             /// What is so, in one line.
@@ -54,6 +54,7 @@ states! {
     Shadowed = "Shadowed", Some("OSDN3092"), "there, and an earlier one with its address and port wins";
     Renamed = "Renamed", Some("OSDN3093"), "as wanted, under another name";
     Orphan = "Orphan", Some("OSDN3094"), "ours, and not wanted any more";
+    Leaving = "Leaving", Some("OSDN3094"), "ours, not wanted any more, and there until it is pruned";
     Taken = "Taken", Some("OSDN3095"), "not ours, and has an address and port that are wanted";
 }
 
@@ -89,13 +90,14 @@ impl fmt::Display for Drift {
 pub fn drift(plan: &Plan) -> Vec<Drift> {
     let is_unread = plan.unread.iter().any(|part| matches!(part, Part::Rows | Part::Records));
     let planned = plan.rows.iter().filter(|_| !is_unread).map(|row| Drift::of(plan, row));
-    let orphans = plan.removed.iter().filter(|row| row.fate == Fate::Deleted);
-    let orphans = orphans.map(|row| Drift {
-        name: String::new(),
-        service: row.service.clone(),
-        target: row.target.clone(),
-        state: State::Orphan,
-        found: None,
+    let orphans = plan.removed.iter().filter_map(|row| {
+        let state = match row.fate {
+            Fate::Deleted => State::Orphan,
+            Fate::Kept => State::Leaving,
+            Fate::Shared | Fate::Adopted | Fate::Gone => return None,
+        };
+        let (service, target) = (row.service.clone(), row.target.clone());
+        Some(Drift { name: String::new(), service, target, state, found: None })
     });
     let snat = match plan.snat {
         SnatAction::Enable { .. } => Some(State::Missing),

@@ -12,7 +12,7 @@ use opensdn_crds::nested_cluster::{Connectivity, FabricService, NestedClusterSpe
 use crate::catalogue::Code;
 use crate::finding::Finding;
 use crate::input::{Choices, Driver, Input, Kubernetes, Permissions};
-use crate::live::{AaaMode, Fact, Interface, Live, NodeNetwork, Protocol};
+use crate::live::{AaaMode, Fact, Interface, Live, MayWrite, NodeNetwork, Protocol};
 use crate::plan::Plan;
 use crate::roles::{Naming, Profile};
 
@@ -113,6 +113,7 @@ pub(crate) fn empty_cloud() -> Live {
             (ip("10.0.0.11"), interface("vmi-2")),
         ])),
         virtual_routers: Fact::Known(BTreeSet::from(["compute1".to_owned()])),
+        may_write: MayWrite { vrouter_config: Fact::Known(true), network: Fact::Known(true) },
         traces: Fact::Known(Vec::new()),
         aaa_mode: Fact::Known(AaaMode::Rbac),
     }
@@ -141,6 +142,7 @@ pub(crate) fn applied(live: &Live, plan: &Plan) -> Live {
         others: &records.other_keys,
         written: &records.other_written,
         foreign: Foreign::Respect,
+        unwanted: plan.unwanted(),
     };
     let edit = edit::edit(&current, &wanted).unwrap();
     let new = plan.rows.iter().filter(|row| row.change != crate::Change::None).count();

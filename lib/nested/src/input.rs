@@ -116,6 +116,8 @@ pub struct Permissions {
     pub own_fabric_address: Permission,
     /// What carries the cluster's name and is of no known owner counts as ours.
     pub adopt_name: Permission,
+    /// What the cluster has in the cloud and does not want any more is taken away.
+    pub prune: Permission,
 }
 
 /// The cluster itself.

@@ -66,6 +66,8 @@ pub struct Live {
     pub interfaces: Fact<BTreeMap<Ipv4Addr, Vec<Interface>>>,
     /// The names of all virtual-routers.
     pub virtual_routers: Fact<BTreeSet<String>>,
+    /// What the login may write.
+    pub may_write: MayWrite,
     /// Objects that show a cluster of the planned name.
     pub traces: Fact<Vec<Trace>>,
     /// How the Config API authorises.
@@ -86,10 +88,23 @@ impl Live {
             pools: Fact::Unknown(why.to_owned()),
             interfaces: Fact::Unknown(why.to_owned()),
             virtual_routers: Fact::Unknown(why.to_owned()),
+            may_write: MayWrite {
+                vrouter_config: Fact::Unknown(why.to_owned()),
+                network: Fact::Unknown(why.to_owned()),
+            },
             traces: Fact::Unknown(why.to_owned()),
             aaa_mode: Fact::Unknown(why.to_owned()),
         }
     }
+}
+
+/// What the login may write, by the permissions of these objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MayWrite {
+    /// global-vrouter-config, with the rows, the records and the pools.
+    pub vrouter_config: Fact<bool>,
+    /// The network of the nodes, for SNAT; so where there is none.
+    pub network: Fact<bool>,
 }
 
 /// A subnet that is in use.
@@ -111,6 +126,8 @@ impl UsedSubnet {
 /// The network of the nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeNetwork {
+    /// Its UUID.
+    pub uuid: String,
     /// `fabric_snat` as it is stored; never set counts as off.
     pub fabric_snat: Option<bool>,
     /// Its subnets.

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use opensdn_config_api::edit::Unwanted;
+use opensdn_config_api::virtual_network::Snat;
 use opensdn_crds::nested_cluster::Connectivity;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +13,7 @@ use crate::allocate::allocate;
 use crate::checks::{self, World};
 use crate::finding::{Finding, Severity, Unknown};
 use crate::fingerprint::Fingerprint;
-use crate::input::{Input, NetworkName};
+use crate::input::{Input, NetworkName, Permission};
 use crate::list::List;
 use crate::live::{Fact, Live, Protocol};
 use crate::rows::{PlannedRow, RemovedRow, environment, removed, rows};
@@ -40,6 +42,12 @@ pub struct Plan {
     pub removed: Vec<RemovedRow>,
     /// What happens to fabric SNAT of the network.
     pub snat: SnatAction,
+    /// Networks, by their UUIDs, whose fabric SNAT our record has and the nodes do not need any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former_snat: Vec<String>,
+    /// Whether what the cluster has and does not want any more is taken away.
+    #[serde(default)]
+    pub prune: bool,
     /// What happens to the port translation pools, before SNAT.
     pub pools: PoolsAction,
     /// The variables by which the workloads find the services.
@@ -114,6 +122,12 @@ pub enum PoolsAction {
 }
 
 impl Plan {
+    /// What becomes of rows of ours that it does not have.
+    #[must_use]
+    pub fn unwanted(&self) -> Unwanted {
+        if self.prune { Unwanted::Remove } else { Unwanted::Keep }
+    }
+
     /// Whether nothing forbids to carry it out.
     #[must_use]
     pub fn is_applicable(&self) -> bool {
@@ -128,7 +142,7 @@ pub fn plan(input: &Input, live: &Live) -> Plan {
     let list = List::new(live.rows.known().map(Vec::as_slice).unwrap_or_default());
     let allocation = allocate(input, live, &list);
     let rows = rows(input, live, &allocation, &list);
-    let removed = removed(live, &list, &rows);
+    let removed = removed(input, live, &list, &rows);
     let world = World { input, live, list: &list, allocation: &allocation, rows: &rows };
     let report = checks::run(&world);
     Plan {
@@ -138,6 +152,8 @@ pub fn plan(input: &Input, live: &Live) -> Plan {
         connectivity: input.connectivity,
         network: input.network.clone(),
         snat: snat(input, live),
+        former_snat: former_snat(input, live),
+        prune: input.choices.permissions.prune == Permission::Granted,
         pools: pools(input, live),
         environment: environment(input, &allocation),
         whose_name: checks::cluster::doubt(&world, &report),
@@ -148,6 +164,21 @@ pub fn plan(input: &Input, live: &Live) -> Plan {
         rows,
         removed,
     }
+}
+
+fn former_snat(input: &Input, live: &Live) -> Vec<String> {
+    let present = match &live.network {
+        _ if input.is_link_local() => None,
+        Fact::Known(network) => network.as_ref().map(|network| network.uuid.as_str()),
+        // Which of them is that of the nodes is not known then.
+        Fact::Unknown(_) => return Vec::new(),
+    };
+    let Some(records) = live.records.known() else { return Vec::new() };
+    let is_ours = |before: Snat, uuid: &str| {
+        before == Snat::Off && Some(uuid) != present && !records.other_networks.contains_key(uuid)
+    };
+    let former = records.ours.snat.iter().filter(|(uuid, before)| is_ours(**before, uuid));
+    former.map(|(uuid, _)| uuid.clone()).collect()
 }
 
 fn snat(input: &Input, live: &Live) -> SnatAction {

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::allocate::{Allocation, VROUTERS, own_record};
-use crate::input::{Input, Service};
+use crate::input::{Input, Permission, Service};
 use crate::list::{List, Seen, Standing};
 use crate::live::Live;
 use crate::naming::Names;
@@ -105,6 +105,8 @@ pub struct RemovedRow {
 pub enum Fate {
     /// It is removed from the cloud.
     Deleted,
+    /// It stays until it is asked to remove what is not wanted any more: workloads may use it still.
+    Kept,
     /// It stays, for another cluster has it in its record.
     Shared,
     /// It stays, for we have found it there.
@@ -209,7 +211,7 @@ fn known_name(wanted: &Wanted, live: &Live, list: &List) -> Option<String> {
     let served = list.first(key).filter(|seen| seen.leads_to(&wanted.leads_to()));
     let held = || {
         let held = own_record(live)?.rows.get(&key)?;
-        (held.how == How::Written && !held.name.is_empty()).then(|| held.name.clone())
+        (held.how.is_ours() && !held.name.is_empty()).then(|| held.name.clone())
     };
     served.map(|seen| seen.row.name().to_owned()).or_else(held)
 }
@@ -223,8 +225,8 @@ fn compared(wanted: &Wanted, live: &Live, list: &List, names: &mut Names) -> Pla
     };
     let held = own_record(live).and_then(|record| record.rows.get(&key));
     let (origin, how) = match (held, change) {
-        (Some(held), Change::None) => (Origin::Kept, held.how),
-        (Some(_), Change::Add | Change::Replace) => (Origin::Kept, How::Written),
+        (Some(held), Change::None) if !held.how.is_ours() => (Origin::Kept, held.how),
+        (Some(_), Change::None | Change::Add | Change::Replace) => (Origin::Kept, How::Written),
         (None, Change::None) => (Origin::Adopted, How::Adopted),
         (None, Change::Add | Change::Replace) => (Origin::New, How::Written),
     };
@@ -253,7 +255,16 @@ fn sharing(live: &Live, key: Key) -> Sharing {
 }
 
 /// What our record has and the plan has not.
-pub(crate) fn removed(live: &Live, list: &List, rows: &[PlannedRow]) -> Vec<RemovedRow> {
+pub(crate) fn removed(
+    input: &Input,
+    live: &Live,
+    list: &List,
+    rows: &[PlannedRow],
+) -> Vec<RemovedRow> {
+    let of_alone = match input.choices.permissions.prune {
+        Permission::Granted => Fate::Deleted,
+        Permission::Refused => Fate::Kept,
+    };
     let desired: BTreeSet<Key> = rows.iter().map(PlannedRow::key).collect();
     let held = own_record(live).into_iter().flat_map(|record| &record.rows);
     let left = held.filter(|(key, _)| !desired.contains(key));
@@ -262,8 +273,8 @@ pub(crate) fn removed(live: &Live, list: &List, rows: &[PlannedRow]) -> Vec<Remo
         let fate = match (held.how, sharing(live, *key)) {
             _ if !is_there => Fate::Gone,
             (How::Adopted, _) => Fate::Adopted,
-            (How::Written, Sharing::Shared) => Fate::Shared,
-            (How::Written, Sharing::Alone) => Fate::Deleted,
+            (_, Sharing::Shared) => Fate::Shared,
+            (_, Sharing::Alone) => of_alone,
         };
         RemovedRow { service: key.to_string(), target: held.target.to_string(), fate }
     })

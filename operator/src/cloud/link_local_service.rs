@@ -11,7 +11,7 @@ use kube::runtime::controller::Action;
 use kube::runtime::events::{Event, EventType};
 use opensdn_config_api::ConfigApi;
 use opensdn_config_api::apply::{Request, apply};
-use opensdn_config_api::edit::Foreign;
+use opensdn_config_api::edit::{Foreign, Unwanted};
 use opensdn_config_api::link_local::{Hosts, Key, Row, Target, is_metadata};
 use opensdn_config_api::ownership::ClusterId;
 use opensdn_crds::link_local_service::{LinkLocalServiceSpec, LinkLocalServiceStatus};
@@ -161,7 +161,8 @@ async fn take_away(pass: &Pass<'_>, id: &ClusterId) -> Result<Event, Said> {
         Ok(Err(said)) => last(said)?,
         Err(error) => last(Said::waits(NO_CONNECTION, error_chain(&error)))?,
     };
-    let request = Request { cluster: id, rows: &[], foreign: Foreign::Respect };
+    let (foreign, unwanted) = (Foreign::Respect, Unwanted::Remove);
+    let request = Request { cluster: id, rows: &[], foreign, unwanted };
     let save = async |rows: Value| pass.save_if_possible(&rows).await;
     match apply(&api, &request, &timing(), save).await {
         Ok(outcome) => {

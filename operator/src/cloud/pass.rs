@@ -11,7 +11,7 @@ use kube::runtime::controller::Action;
 use kube::runtime::events::{Event, EventType};
 use opensdn_config_api::ConfigApi;
 use opensdn_config_api::apply::{Request, apply, preview};
-use opensdn_config_api::edit::Foreign;
+use opensdn_config_api::edit::{Foreign, Unwanted};
 use opensdn_config_api::link_local::Row;
 use opensdn_config_api::ownership::ClusterId;
 use opensdn_config_api::vrouter_config;
@@ -186,7 +186,8 @@ impl Pass<'_> {
         earlier: Earlier,
     ) -> Result<Result<(), Said>, Error> {
         let timing = timing();
-        let request = Request { cluster: id, rows, foreign: Foreign::Respect };
+        let (foreign, unwanted) = (Foreign::Respect, Unwanted::Remove);
+        let request = Request { cluster: id, rows, foreign, unwanted };
         let changes = match preview(api, &request, &timing).await {
             Ok(edit) => edit.changes,
             Err(error) => return Ok(Err(self.failed(&error.into()))),

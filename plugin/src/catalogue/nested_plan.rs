@@ -6,7 +6,7 @@ use opensdn_nested::Code;
 use super::{Finder, Meaning, Severity};
 
 /// Code, what happens otherwise, what to do.
-const FINDINGS: [(Code, &str, &str); 46] = [
+const FINDINGS: [(Code, &str, &str); 47] = [
     (
         Code::AddressUnusable,
         "Vrouter agents take a service address that they cannot read for 0.0.0.0, and no virtual machine \
@@ -313,6 +313,14 @@ const FINDINGS: [(Code, &str, &str); 46] = [
          getting a token. It ends at each start.",
         "change the password in the service and in the Secret; give the Secret to nested plan by --keystone-secret or \
          --rabbitmq-secret, and it is looked at",
+    ),
+    (
+        Code::MayNotWrite,
+        "The Config API says of an object whether a login may write it (/obj-perms). Without the right nothing of it can be \
+         written; where the login is refused as a whole, nothing can be read either. Where aaa_mode is cloud-admin the user \
+         needs a role of the name admin. Rules of rbac about a kind of object are not asked: they show at the write.",
+        "correct user, password, project and domains in the login's Secret or the variables OS_..., and give the user \
+         the role",
     ),
 ];
 

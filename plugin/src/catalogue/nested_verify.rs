@@ -5,14 +5,17 @@ use crate::nested::verify::code::Code;
 
 /// `(code, meaning)` of each.
 pub(super) fn meanings() -> impl Iterator<Item = (&'static str, Meaning)> {
-    Code::ALL.iter().map(|code| {
+    // What a plan finds, too, is explained there.
+    let own = Code::ALL.iter().filter(|code| **code != Code::Unauthorized);
+    own.map(|code| {
         let meaning = Meaning {
             found_by: Finder::NestedVerify,
             policy: None,
-            // No request is refused by it.
             severity: match code {
                 Code::RowRenamed => Severity::Info,
-                _ => Severity::Warn,
+                Code::RowOrphaned => Severity::Warn,
+                // Verification fails by it.
+                _ => Severity::Deny,
             },
             title: code.title().to_owned(),
             why: code.why().to_owned(),

@@ -92,6 +92,9 @@ pub(crate) struct ChoiceFlags {
     /// Take what has the cluster's name in the cloud, and no known owner, for this cluster's.
     #[arg(long)]
     adopt_name: bool,
+    /// Remove what the cluster has in the cloud and does not want any more: when the workloads use what replaces it.
+    #[arg(long)]
+    prune: bool,
 }
 
 /// How nodes reach the services of the underlay.
@@ -323,6 +326,7 @@ impl ChoiceFlags {
             take_over: of(self.take_over),
             own_fabric_address: of(self.allow_own_address),
             adopt_name: of(self.adopt_name),
+            prune: of(self.prune),
         }
     }
 

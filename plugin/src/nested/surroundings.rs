@@ -158,7 +158,7 @@ fn impossible(variable: &str, why: &str) -> Finding {
 }
 
 /// How images of a release speak to the config database.
-fn driver_of(tag: &str) -> Fact<Driver> {
+pub(super) fn driver_of(tag: &str) -> Fact<Driver> {
     match release(tag) {
         Some(release) if release >= FIRST_CQL => Fact::Known(Driver::Cql),
         Some(_) => Fact::Known(Driver::Thrift),
@@ -176,8 +176,9 @@ fn release(tag: &str) -> Option<(u16, u16)> {
         digits.get(..end.unwrap_or(digits.len()))?.split('.').filter(|part| !part.is_empty());
     let first: u16 = parts.next()?.parse().ok()?;
     match parts.next() {
+        // Also 2011.L1 and 2011.1.
+        _ if first >= 1900 => Some((first / 100, first % 100)),
         Some(second) => Some((first, second.parse().ok()?)),
-        None if first >= 1900 => Some((first / 100, first % 100)),
         // A year alone, or the number of a build.
         None => None,
     }

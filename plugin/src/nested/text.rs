@@ -89,11 +89,20 @@ fn all_actions(plan: &Plan) -> Vec<String> {
     lines.extend(plan.removed.iter().map(|row| {
         let fate = match row.fate {
             Fate::Deleted => "remove",
+            Fate::Kept => "leave for now, though it is not wanted any more (--prune removes it)",
             Fate::Shared => "leave to another cluster",
             Fate::Adopted => "leave as it was there before",
             Fate::Gone => "forget, as it is gone",
         };
         format!("{fate}: {} -> {}", row.service, row.target)
+    }));
+    lines.extend(plan.former_snat.iter().map(|uuid| match plan.prune {
+        true => format!(
+            "turn off fabric SNAT of the network {uuid}, which the nodes do not need any more"
+        ),
+        false => format!(
+            "leave fabric SNAT of the former network {uuid} on for now (--prune turns it off)"
+        ),
     }));
     match plan.snat {
         SnatAction::Enable { .. } => {

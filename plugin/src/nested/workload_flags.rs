@@ -4,7 +4,10 @@
 use clap::{Args, ValueEnum};
 use opensdn_crds::nested::Cni;
 use opensdn_crds::pod::LogLevel;
+use opensdn_nested::{Driver, Fact};
 use opensdn_nested_workloads::{ApiServer, Images, Inputs, Keystone, Plugins, Protocol, SecretKey};
+
+use super::surroundings::driver_of;
 
 /// Of the API server, where none is given.
 const TLS_PORT: i64 = 6443;
@@ -195,6 +198,12 @@ impl WorkloadFlags {
             kube_manager: self.image_kube_manager.clone().unwrap_or(kube_manager),
             cni: self.image_cni.clone().unwrap_or(cni),
         }
+    }
+
+    /// The tag of a kube-manager that speaks Thrift to the config database, as those before R24.1 do.
+    pub(crate) fn tag_of_thrift(&self) -> Option<&str> {
+        let tag = self.tag.as_deref().filter(|_| self.image_kube_manager.is_none())?;
+        (driver_of(tag) == Fact::Known(Driver::Thrift)).then_some(tag)
     }
 
     /// Whether a service speaks TLS.

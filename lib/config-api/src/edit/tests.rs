@@ -37,12 +37,19 @@ struct Case {
     ours: BTreeMap<Key, Held>,
     others: BTreeSet<Key>,
     foreign: Foreign,
+    unwanted: Unwanted,
 }
 
 impl Case {
     fn of(wanted: &[&Row]) -> Self {
         let wanted = wanted.iter().map(|row| (*row).clone()).collect();
-        Self { wanted, ours: BTreeMap::new(), others: BTreeSet::new(), foreign: Foreign::Respect }
+        Self {
+            wanted,
+            ours: BTreeMap::new(),
+            others: BTreeSet::new(),
+            foreign: Foreign::Respect,
+            unwanted: Unwanted::Remove,
+        }
     }
 
     fn written(mut self, all: &[&Row]) -> Self {
@@ -51,10 +58,17 @@ impl Case {
     }
 
     fn edit(&self, current: &Rows) -> Result<Edit, Conflicts> {
-        let Self { wanted, ours, others, foreign } = self;
+        let Self { wanted, ours, others, foreign, unwanted } = self;
         edit(
             current,
-            &Wanted { rows: wanted, ours, others, written: &BTreeSet::new(), foreign: *foreign },
+            &Wanted {
+                rows: wanted,
+                ours,
+                others,
+                written: &BTreeSet::new(),
+                foreign: *foreign,
+                unwanted: *unwanted,
+            },
         )
     }
 
@@ -123,6 +137,38 @@ fn rows_of_ours_are_replaced_in_their_place_and_those_not_wanted_are_removed() {
     assert_eq!(edit.changes, [Change::Removed(gone), replaced]);
     assert_eq!(edit.held, held(&[(&new, How::Written)]));
     assert!(Case::of(&[&new]).written(&[&new]).edit(&edit.rows).unwrap().changes.is_empty());
+}
+
+#[test]
+fn what_is_not_wanted_any_more_stays_as_leaving_until_it_is_removed_or_wanted_again() {
+    let (old, new, gone) =
+        (ours("a", 1, 8082, 100), ours("a", 2, 8082, 100), ours("gone", 3, 5673, 100));
+    let mut case = Case::of(&[&new]).written(&[&old, &gone]);
+    case.unwanted = Unwanted::Keep;
+    let edit = case.edit(&rows(&[&old])).unwrap();
+    assert_eq!(edit.rows.json(), rows(&[&old, &new]).json());
+    let leaving = held(&[(&old, How::Leaving), (&new, How::Written)]);
+    assert_eq!(edit.held, leaving, "what is gone is forgotten");
+    // The same again.
+    case.ours = edit.held;
+    let again = case.edit(&edit.rows).unwrap();
+    assert_eq!((again.changes.len(), &again.held), (0, &leaving));
+    // Another cluster has it by now: it is that one's.
+    case.others = [old.key()].into();
+    let shared = case.edit(&edit.rows).unwrap();
+    assert_eq!((shared.shared, shared.held.len()), (vec![old.key()], 1));
+    case.others.clear();
+    // Wanted again, it is as any other of ours, also where somewhere else is wanted of it.
+    case.wanted = vec![old.clone(), new.clone()];
+    let back = case.edit(&edit.rows).unwrap();
+    assert_eq!(back.held, held(&[(&old, How::Written), (&new, How::Written)]));
+    case.wanted = vec![ours("a", 1, 8082, 101), new.clone()];
+    assert_eq!(case.edit(&edit.rows).unwrap().changes.len(), 1);
+    case.wanted = vec![new.clone()];
+    case.unwanted = Unwanted::Remove;
+    let pruned = case.edit(&edit.rows).unwrap();
+    assert_eq!(pruned.rows.json(), rows(&[&new]).json());
+    assert_eq!(pruned.held, held(&[(&new, How::Written)]));
 }
 
 #[test]

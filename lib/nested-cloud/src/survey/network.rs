@@ -85,6 +85,7 @@ pub(super) async fn of_nodes(
         all.difference(&interfaces(&of_nodes)).count()
     };
     Ok(Some(NodeNetwork {
+        uuid: uuid.clone(),
         fabric_snat: network.get("fabric_snat").and_then(Value::as_bool),
         subnets: virtual_network::subnets_of(&network).filter_map(|one| parsed(&one)).collect(),
         logical_routers: routers(api, &all).await?,

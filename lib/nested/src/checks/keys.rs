@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use opensdn_config_api::ownership::How;
-
 use super::World;
 use crate::allocate::own_record;
 use crate::catalogue::Code;
@@ -27,7 +25,7 @@ pub(super) fn check(world: &World, report: &mut Report) {
 
 fn is_ours(world: &World, seen: &Seen) -> bool {
     let held = own_record(world.live).and_then(|record| record.rows.get(&seen.key));
-    held.is_some_and(|held| held.how == How::Written && is_held(seen, held))
+    held.is_some_and(|held| held.how.is_ours() && is_held(seen, held))
 }
 
 fn taken(world: &World, row: &PlannedRow, report: &mut Report) {

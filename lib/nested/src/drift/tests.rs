@@ -1,9 +1,12 @@
 //! Each state, as one change of a cloud in which all is in place.
 
+use std::collections::BTreeSet;
+
 use opensdn_config_api::link_local::Row;
 
 use super::{State, drift};
 use crate::fixture::{applied, cloud_with, empty_cloud, input, listed, row, snat_input};
+use crate::input::Permission;
 use crate::live::{Fact, Live, NodeNetwork};
 use crate::plan::plan;
 use crate::roles::Profile;
@@ -67,10 +70,14 @@ fn a_row_with_another_name_is_renamed() {
 }
 
 #[test]
-fn a_row_of_ours_that_is_not_wanted_any_more_is_an_orphan() {
+fn a_row_of_ours_that_is_not_wanted_any_more_is_leaving_and_where_it_is_to_go_an_orphan() {
     let live = in_place();
     let mut fewer = input(Profile::Doc);
     fewer.services.remove(&crate::Role::Keystone);
+    let kept = drift(&plan(&fewer, &live));
+    assert_eq!(kept.last().map(|one| one.state), Some(State::Leaving));
+    assert!(State::Leaving.is_served(), "there is nothing to be put right");
+    fewer.choices.permissions.prune = Permission::Granted;
     let all = drift(&plan(&fewer, &live));
     let orphan = all.last().unwrap();
     assert_eq!((all.len(), orphan.state), (9, State::Orphan));
@@ -105,8 +112,10 @@ fn snat_that_was_switched_off_is_missing_and_of_an_unknown_cloud_nothing_is_said
 
 #[test]
 fn every_state_but_the_wanted_one_has_a_code_of_its_own() {
-    let mut codes: Vec<_> = State::ALL.iter().filter_map(|state| state.code()).collect();
-    codes.dedup();
-    assert_eq!(codes.len() + 1, State::ALL.len());
+    // What is leaving is of no use either, and only stays longer.
+    let others = State::ALL.iter().filter(|state| **state != State::Leaving);
+    let codes: BTreeSet<_> = others.clone().filter_map(|state| state.code()).collect();
+    assert_eq!(codes.len() + 1, others.count());
     assert_eq!(State::InPlace.code(), None);
+    assert_eq!(State::Leaving.code(), State::Orphan.code());
 }

@@ -83,6 +83,7 @@ fn of_an_unknown_cloud_nothing_is_passed_and_nothing_is_carried_out() {
         Code::VirtualRouterMissing,
         Code::SeveralNetworks,
         Code::SubnetOfOtherCluster,
+        Code::MayNotWrite,
     ]);
     assert_eq!(unknown, expected);
     assert!(plan.unknown.iter().any(|one| one.why == "the Config API does not answer"));

@@ -180,7 +180,7 @@ fn our_row_whose_target_was_changed_is_replaced_without_a_conflict() {
 }
 
 #[test]
-fn a_node_that_left_has_its_rows_removed_unless_another_cluster_has_them() {
+fn a_node_that_left_keeps_its_rows_until_they_are_pruned_unless_another_cluster_has_them() {
     let first = plan(&input(Profile::Doc), &empty_cloud());
     let mut live = applied(&empty_cloud(), &first);
     let mut spec = spec(Connectivity::LinkLocal, Profile::Doc);
@@ -193,7 +193,10 @@ fn a_node_that_left_has_its_rows_removed_unless_another_cluster_has_them() {
     };
     let expect =
         |fate| vec![("10.10.10.2:9161".to_owned(), fate), ("10.10.10.3:9161".to_owned(), fate)];
-    assert_eq!(fates(&live), expect(Fate::Deleted));
+    assert_eq!(fates(&live), expect(Fate::Kept));
+    let mut pruned = smaller.clone();
+    pruned.choices.permissions.prune = Permission::Granted;
+    assert!(plan(&pruned, &live).removed.iter().all(|row| row.fate == Fate::Deleted));
 
     let mut shared = live.clone();
     let Fact::Known(records) = &mut shared.records else { panic!() };

@@ -111,10 +111,11 @@ fn permissions(object: &DynamicObject) -> Result<Permissions, Said> {
             "own-address" => &mut permissions.own_fabric_address,
             "take-over" => &mut permissions.take_over,
             "adopt-name" => &mut permissions.adopt_name,
+            "prune" => &mut permissions.prune,
             _ => {
                 let message = format!(
-                    "the annotation {ALLOW} has {word:?}: it can be subnet-overlap, own-address, take-over, adopt-name, with \
-                     commas between"
+                    "the annotation {ALLOW} has {word:?}: it can be subnet-overlap, own-address, take-over, adopt-name, prune, \
+                     with commas between"
                 );
                 return Err(Said::stalled("AnnotationUnreadable", message));
             }

@@ -37,7 +37,9 @@ impl Report {
     /// After the plan.
     pub(super) fn with(said: Said, plan: &Plan, drift: Vec<Drift>) -> Self {
         let is_in_place = said.is_in_place();
-        let rows = drift.into_iter().take(MOST).map(|one| row(plan, one, is_in_place)).collect();
+        // What was to go has gone with this pass.
+        let there = drift.into_iter().filter(|one| !(is_in_place && one.state == State::Orphan));
+        let rows = there.take(MOST).map(|one| row(plan, one, is_in_place)).collect();
         let found = plan.findings.iter().map(|finding| Remark {
             code: finding.code.as_str().to_owned(),
             severity: match finding.severity {

@@ -75,6 +75,14 @@ enum Format {
 
 impl ManifestCommand {
     pub(super) fn run(&self, ui: &mut Ui) -> Result<Exit, Failure> {
+        if let Some(tag) = self.workloads.tag_of_thrift() {
+            let message = format!(
+                "images of {tag} speak Thrift to the config database, and this manifest configures CQL, which they do not read"
+            );
+            let hint = "take images of R24.1 or later; for earlier ones upstream's own manifest is the way, with the variables \
+                        in environment of nested plan -o json";
+            return Err(Failure::usage(message, hint));
+        }
         let plan = match &self.plan {
             Some(path) => self.planned(path)?,
             None => self.plan_of_flags()?,

@@ -38,7 +38,7 @@ Examples:
 
 Stop the workloads before: first delete Services and pods, so that kube-manager removes what it
 has made for them, then kube-manager itself. With fabric SNAT it reaches the cloud by what is
-taken away here.
+taken away here. What kube-manager and the CNI agent have made is not touched; it is listed.
 
 Only that goes which the record of the cluster in the cloud has: link-local services that were
 there before, or that another cluster uses, stay, and so does SNAT that was on before. What
@@ -76,6 +76,8 @@ pub(crate) struct NestedRemoval {
     removed: Vec<String>,
     /// What stays, with the reason.
     left: Vec<String>,
+    /// What the workloads have made elsewhere, which is not touched.
+    of_workloads: Vec<String>,
     /// The file with the link-local services as they were before, if they were changed.
     backup: Option<String>,
 }
@@ -100,6 +102,7 @@ impl RemoveCommand {
             dry_run: true,
             removed: lines(&found),
             left: found.left.iter().map(ToString::to_string).collect(),
+            of_workloads: of_workloads(&found),
             backup: None,
         };
         if self.writing.dry_run || found.is_nothing() {
@@ -169,6 +172,40 @@ fn done(removed: &Removed) -> Vec<String> {
     snat.chain(pools).chain(rows).collect()
 }
 
+/// What kube-manager and the CNI agent leave behind, by the names that they give it (tf-controller `container/kube-manager`,
+/// tf-container-builder `containers/kubernetes/cni-init`).
+fn of_workloads(removal: &Removal) -> Vec<String> {
+    if removal.is_nothing() {
+        return Vec::new();
+    }
+    let cluster = removal.cluster.as_deref().unwrap_or("CLUSTER");
+    let all = |what: &str, names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| format!("{cluster}-{name}")).collect();
+        format!("in the cloud, {what}: {}", names.join(", "))
+    };
+    vec![
+        all("virtual networks", &["default-pod-network", "default-service-network"]),
+        all("IPAMs", &["pod-ipam", "service-ipam", "ip-fabric-ipam"]),
+        all(
+            "policies",
+            &[
+                "default-ip-fabric-np",
+                "default-service-np",
+                "default-pod-service-np",
+                "nested-underlay-np",
+            ],
+        ),
+        format!(
+            "in the cloud: the application policy set {cluster}, security groups {cluster}-NAMESPACE-default-sg, and load \
+             balancers and interfaces of Services and pods that were not deleted before kube-manager"
+        ),
+        "in the cloud: flow_aging_timeout_list of global-vrouter-config, and the queue in RabbitMQ".to_owned(),
+        "on nodes: /etc/cni/net.d/10-contrail.conf, which the kubelet uses while it is there, /opt/cni/bin/contrail-k8s-cni and \
+         /var/lib/contrail"
+            .to_owned(),
+    ]
+}
+
 fn lines(removal: &Removal) -> Vec<String> {
     let snat =
         removal.snat_off.iter().map(|network| format!("fabric SNAT of the network {network}"));
@@ -188,7 +225,9 @@ impl NestedRemoval {
         let backup = self.backup.iter();
         let backup =
             backup.map(|file| format!("The link-local services as they were before are in {file}"));
-        removed.chain(left).chain(backup).collect()
+        let workloads = self.of_workloads.iter();
+        let workloads = workloads.map(|line| format!("not touched, made by the workloads {line}"));
+        removed.chain(left).chain(workloads).chain(backup).collect()
     }
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {

@@ -7,9 +7,11 @@ use opensdn_crds::nested::VirtualNetwork;
 use opensdn_crds::nested_cluster::{
     ConfigApi, Connectivity, FabricService, NestedClusterSpec, Services,
 };
+use opensdn_nested::{Driver, Fact};
 use serde_json::Value;
 
 use super::CommonEnv;
+use crate::nested::surroundings::driver_of;
 
 /// What nodes are found by, as `parse-env.sh` fills it: each by itself, else as those of the next.
 const CONFIG: [&str; 2] = ["CONFIG_NODES", "CONTROLLER_NODES"];
@@ -43,7 +45,7 @@ const DROPPED: [(&str, &str); 10] = [
 ];
 
 /// The old template hands these on to no program: the cluster that runs by it has others.
-const WITHOUT_EFFECT: [&str; 14] = [
+const WITHOUT_EFFECT: [&str; 15] = [
     "ANALYTICS_NODES",
     "COLLECTOR_PORT",
     "CONFIGDB_CQL_PORT",
@@ -56,6 +58,7 @@ const WITHOUT_EFFECT: [&str; 14] = [
     "RABBITMQ_USE_SSL",
     "RABBITMQ_VHOST",
     "SSL_ENABLE",
+    "VROUTER_MTU",
     "VROUTER_PORT",
     "ZOOKEEPER_PORT",
 ];
@@ -361,6 +364,12 @@ impl<'e> Reader<'e> {
         let address = vrouter.iter();
         let mut words: Vec<String> =
             address.flat_map(|at| ["--vrouter-address".to_owned(), at.to_string()]).collect();
+        if let Some(tag) = self.env.get("CONTRAIL_CONTAINER_TAG").ok().flatten() {
+            words.extend(["--tag".to_owned(), tag.to_owned()]);
+            if driver_of(tag) == Fact::Known(Driver::Thrift) {
+                words.extend(["--profile".to_owned(), "thrift".to_owned()]);
+            }
+        }
         if self.fabric.is_some() {
             let pairs = nodes.iter();
             let pair = |(node, service): (&Ipv4Addr, &Ipv4Addr)| {
@@ -380,6 +389,7 @@ impl<'e> Reader<'e> {
         let tag = self.text("CONTRAIL_CONTAINER_TAG");
         words.extend(["--registry".to_owned(), registry.unwrap_or("REGISTRY").to_owned()]);
         words.extend(["--tag".to_owned(), tag.unwrap_or("TAG").to_owned()]);
+        self.flag(&mut words, "--mtu", "VROUTER_MTU", "1500");
         self.flag(&mut words, "--registry-secret", "KUBERNETES_SECRET_CONTRAIL_REPO", "");
         if self.has_tls() {
             words.extend(["--tls".to_owned(), "config".to_owned()]);

@@ -94,8 +94,8 @@ codes! {
         "It was there before, or its name was changed: it works, and DNS knows it by that name.",
         "nothing has to be done";
     RowOrphaned = "OSDN3094", "a link-local service of our record is not wanted any more",
-        "It stays open to the whole cloud.",
-        "kubectl opensdn nested apply";
+        "It stays open to the whole cloud, so that workloads that were started with it find it until they are replaced.",
+        "when the workloads use what replaces it: kubectl opensdn nested apply --prune";
     RowTaken = "OSDN3095", "address and port of a link-local service are another owner's",
         "Agents lead where the other row says.",
         "choose another service address by --node-address or --vrouter-address, or kubectl opensdn nested apply \

@@ -17,6 +17,9 @@ pub(super) fn judge(plan: &Plan) -> Vec<Verified> {
         let subject = format!("{} -> {}", row.service, row.target);
         let what = match row.fate {
             Fate::Deleted => "it is ours, and the plan does not have it",
+            Fate::Kept => {
+                "it is ours, is not wanted any more, and stays until nested apply --prune"
+            }
             Fate::Shared => "it is in our record, and another cluster's: only that one needs it",
             Fate::Adopted => "it is in our record, was there before, and the plan does not have it",
             Fate::Gone => "it is in our record, and not in the cloud or not as it was written",
@@ -51,7 +54,9 @@ fn of_row(plan: &Plan, row: &PlannedRow) -> Verified {
         State::Changed => of(Code::RowElsewhere, Verdict::fail("it leads elsewhere in the cloud")),
         State::Shadowed => of(Code::RowShadowed, Verdict::fail(&found)),
         State::Taken => of(Code::RowTaken, Verdict::fail(&found)),
-        State::Orphan => of(Code::RowOrphaned, Verdict::warn("it is ours, and not wanted")),
+        State::Orphan | State::Leaving => {
+            of(Code::RowOrphaned, Verdict::warn("it is ours, and not wanted"))
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use futures::FutureExt as _;
 use http::{Method, Request, header};
 use opensdn_config_api::ConfigApi;
 use opensdn_config_api::apply::{self, Error, Outcome, Timing};
-use opensdn_config_api::edit::Foreign;
+use opensdn_config_api::edit::{Foreign, Unwanted};
 use opensdn_config_api::keystone::{Credentials, Keystone, Password};
 use opensdn_config_api::link_local::{Key, Row, Target};
 use opensdn_config_api::lock;
@@ -73,7 +73,8 @@ pub(crate) async fn set_up(
     rows: &[Row],
     timing: &Timing,
 ) -> Result<Outcome, Error> {
-    let request = apply::Request { cluster, rows, foreign: Foreign::Respect };
+    let (foreign, unwanted) = (Foreign::Respect, Unwanted::Remove);
+    let request = apply::Request { cluster, rows, foreign, unwanted };
     apply::apply(api, &request, timing, save).await
 }
 

@@ -9,7 +9,7 @@ use opensdn_config_api::edit::Foreign;
 use opensdn_config_api::ownership::ClusterId;
 use opensdn_crds::nested::VirtualNetwork;
 use opensdn_crds::nested_cluster::{Connectivity, FabricService, NestedClusterSpec, Services};
-use opensdn_nested::input::{Choices, Driver, Input, Kubernetes, Permissions};
+use opensdn_nested::input::{Choices, Driver, Input, Kubernetes, Permission, Permissions};
 use opensdn_nested::{Fact, Naming, Plan, Profile, plan};
 use opensdn_nested_cloud::{Applied, Asked, Error, apply, survey};
 use opensdn_testing::config_api::{Settings, WorkedExample};
@@ -98,6 +98,12 @@ impl Example {
         let mut spec = spec(name, Connectivity::FabricSnat, ["default-project", network]);
         spec.service_addresses = vec!["198.18.200.0/24".to_owned()];
         Self { input: Input::new(&spec, choices(&id)), id }
+    }
+
+    /// With what it does not want any more taken away.
+    pub(crate) fn pruning(mut self) -> Self {
+        self.input.choices.permissions.prune = Permission::Granted;
+        self
     }
 
     pub(crate) fn asked(&self) -> Asked<'_> {

@@ -82,6 +82,7 @@ async fn the_lock_is_given_back_when_it_is_done_and_when_it_fails() {
         cluster: &id,
         rows: &[],
         foreign: opensdn_config_api::edit::Foreign::Respect,
+        unwanted: opensdn_config_api::edit::Unwanted::Remove,
     };
     let ended = opensdn_config_api::apply::apply(&api, &request, &timing(), refused).await;
     assert!(matches!(ended, Err(Error::Backup(_))), "{ended:?}");

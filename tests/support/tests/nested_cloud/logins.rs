@@ -6,10 +6,11 @@ use http::Method;
 use opensdn_config_api::ConfigApi;
 use opensdn_config_api::link_local::Row;
 use opensdn_error_chain::error_chain;
-use opensdn_testing::config_api::{Disturbance, Mode, Service, Settings, Times, User};
+use opensdn_nested::Code;
+use opensdn_testing::config_api::{Disturbance, Mode, Roles, Service, Settings, Times, User};
 
 use crate::cloud::{Cloud, LIMIT, cluster, row, set_up, timing};
-use crate::example::{Example, OPTIONS};
+use crate::example::{Example, OPTIONS, worked_example};
 use opensdn_nested_cloud::{remove, survey};
 
 const PASSWORD: &str = "secret-of-admin";
@@ -75,6 +76,28 @@ async fn a_403_of_rbac_says_who_may_not_do_what() {
     let api = cloud.api_of("bob", "secret-of-bob");
     let error = set_up(&api, &cluster("a"), &ours(), &timing()).await.unwrap_err();
     assert!(error.to_string().contains("Permission Denied"), "{error}");
+}
+
+#[tokio::test]
+async fn a_login_that_may_only_read_is_told_apart_before_anything_is_written() {
+    let users = vec![
+        User::new("admin", PASSWORD, &["admin"]),
+        User::new("reader", "secret-of-reader", &["auditor"]),
+    ];
+    let roles = Roles { global_read_only: Some("auditor".to_owned()), ..Roles::default() };
+    let settings = Settings { mode: Mode::Rbac, users, roles, ..Settings::default() };
+    let cloud = worked_example(settings);
+    for option in OPTIONS {
+        let example = Example::new("a", option);
+        let refused = async |api: &ConfigApi| {
+            let plan = example.plan(api).await;
+            let found = plan.findings.iter().filter(|one| one.code == Code::MayNotWrite);
+            found.map(|one| one.about.to_string()).collect::<Vec<_>>()
+        };
+        // The network is of the project that it logs in to.
+        assert_eq!(refused(&cloud.api_of("reader", "secret-of-reader")).await, ["cloud"]);
+        assert_eq!(refused(&cloud.api_of("admin", PASSWORD)).await, [""; 0]);
+    }
 }
 
 /// What all that can fail says, in each way that it can be shown.

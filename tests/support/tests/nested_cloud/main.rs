@@ -22,5 +22,6 @@ mod parallel;
 mod sharing;
 mod snat;
 mod survey;
+mod switched;
 mod watch;
 mod writers;

@@ -25,6 +25,7 @@ fn unknown(live: &Live) -> Vec<(&'static str, String)> {
         virtual_routers,
         traces,
         aaa_mode,
+        may_write,
     } = live;
     fn why<T>(fact: &opensdn_nested::Fact<T>) -> Option<String> {
         match fact {
@@ -44,6 +45,8 @@ fn unknown(live: &Live) -> Vec<(&'static str, String)> {
         ("virtual_routers", why(virtual_routers)),
         ("traces", why(traces)),
         ("aaa_mode", why(aaa_mode)),
+        ("may_write", why(&may_write.vrouter_config)),
+        ("may_write", why(&may_write.network)),
     ];
     all.into_iter().filter_map(|(part, why)| Some((part, why?))).collect()
 }
@@ -107,7 +110,7 @@ async fn what_a_cloud_does_not_give_is_unknown_and_says_why() {
     let parts: Vec<&str> = unknown.iter().map(|(part, _)| *part).collect();
     let expected =
         ["subnets", "underlay", "addresses", "network", "interfaces", "virtual_routers", "traces"];
-    assert_eq!(parts, [&expected[..], &["aaa_mode"]].concat());
+    assert_eq!(parts, [&expected[..], &["aaa_mode", "may_write", "may_write"]].concat());
     for (part, why) in &unknown {
         assert!(why.contains("Permission Denied for bob"), "{part}: {why}");
     }

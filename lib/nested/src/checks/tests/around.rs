@@ -253,3 +253,27 @@ fn a_config_api_without_tokens_is_found() {
         live.aaa_mode = Fact::Known(AaaMode::NoAuth);
     });
 }
+
+#[test]
+fn what_the_login_may_not_write_is_said_before_anything_is_written() {
+    let (input, mut live) = option_1();
+    let Fact::Known(Some(network)) = &mut live.network else { panic!() };
+    network.fabric_snat = Some(false);
+    assert_eq!(found(&input, &live, Code::MayNotWrite).len(), 0);
+    live.may_write.vrouter_config = Fact::Known(false);
+    live.may_write.network = Fact::Known(false);
+    let both = found(&input, &live, Code::MayNotWrite);
+    assert_eq!(both.len(), 2, "{both:?}");
+    assert!(!plan(&input, &live).is_applicable());
+    // Where SNAT is on already, the network is not written.
+    let Fact::Known(Some(network)) = &mut live.network else { panic!() };
+    network.fabric_snat = Some(true);
+    assert_eq!(found(&input, &live, Code::MayNotWrite).len(), 1);
+    let (input, _) = option_2();
+    assert_eq!(found(&input, &live, Code::MayNotWrite).len(), 1);
+    // An API that does not say it forbids nothing.
+    live.may_write.vrouter_config = Fact::Unknown("404".to_owned());
+    let unknown = plan(&input, &live);
+    assert!(unknown.is_applicable());
+    assert!(unknown.unknown.iter().any(|one| one.code == Code::MayNotWrite));
+}

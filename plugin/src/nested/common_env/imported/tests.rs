@@ -57,8 +57,12 @@ fn the_sample_of_upstream_becomes_a_nested_cluster_with_link_local_services() {
     assert_eq!(spec, expected);
     assert_eq!(
         found.plan.join(" "),
-        "--vrouter-address 10.10.10.2 --node-address 192.168.1.100=10.10.10.1"
+        "--vrouter-address 10.10.10.2 --tag latest --node-address 192.168.1.100=10.10.10.1"
     );
+    let old = SAMPLE.replace("CONTAINER_TAG=\"latest\"", "CONTAINER_TAG=R2011.1\nVROUTER_MTU=1400");
+    let old = of(&old, Connectivity::LinkLocal).unwrap();
+    assert!(old.plan.join(" ").contains("--tag R2011.1 --profile thrift"), "{:?}", old.plan);
+    assert!(old.manifest.join(" ").contains("--mtu 1400"), "{:?}", old.manifest);
     assert_eq!(
         found.manifest.join(" "),
         "--api-server 10.84.31.67:6443 --registry docker.io/opencontrailnightly --tag latest \
@@ -89,7 +93,10 @@ fn with_fabric_snat_addresses_are_those_of_the_fabric() {
     );
     // The message bus is where the database is, as upstream's script has it.
     assert_eq!(services["rabbitmq"]["addresses"], serde_json::json!(["192.168.1.102"]));
-    assert_eq!(found.plan.join(" "), "--pod-subnets 10.48.0.0/12 --vrouter-address 10.10.10.2");
+    assert_eq!(
+        found.plan.join(" "),
+        "--pod-subnets 10.48.0.0/12 --vrouter-address 10.10.10.2 --tag latest"
+    );
     assert!(found.manifest.join(" ").contains("--tls config"), "{:?}", found.manifest);
     assert!(found.notes.iter().any(|note| note.starts_with("ANALYTICS_NODES: the old manifest")));
 }
