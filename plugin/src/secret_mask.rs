@@ -4,11 +4,13 @@
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::bundle::redact::is_secret_name;
+use crate::bundle::redact::{self, REDACTED, is_secret_name};
 use crate::install::object::ObjectKey;
 
-/// Bytes of the hash that are shown.
-const SHOWN: usize = 4;
+/// So much of a hash is shown: `sha256:` and four bytes.
+const SHOWN: usize = "sha256:".len() + 8;
+/// Before a hash that is still whole.
+const UNCUT: char = '\u{1}';
 /// Has all of an object once more.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -21,7 +23,8 @@ pub(crate) enum Secrets {
     Shown,
 }
 
-/// The value of a field of that object: of data of a Secret, and of a field that is a secret by its name, a hash.
+/// The value of a field of that object: of data of a Secret, and of a field that is a secret by its name, a hash; of a text
+/// that has one what is left without it, with a hash.
 pub(crate) fn masked(
     key: &ObjectKey,
     field: &str,
@@ -38,23 +41,42 @@ pub(crate) fn masked(
         if (is_secret && is_data) || field.ends_with(LAST_APPLIED) || is_secret_name(name) {
             hash(&mut value);
         } else {
-            hash_named(&mut value);
+            value = whole(&value);
         }
+        cut(&mut value);
     }
     Some(value)
 }
 
-/// Of what is within by its name: a list or mapping that is new is one difference.
-fn hash_named(value: &mut Value) {
-    match value {
-        Value::Object(fields) => fields.iter_mut().for_each(|(name, value)| {
-            match name == LAST_APPLIED || is_secret_name(name) {
-                true => hash(value),
-                false => hash_named(value),
-            }
-        }),
-        Value::Array(items) => items.iter_mut().for_each(hash_named),
-        _ => {}
+/// The object with the hash of what is a secret in it, by the rules of a support bundle; of the same form, so that it can be
+/// compared. To be shown it is [`cut`].
+pub(crate) fn whole(object: &Value) -> Value {
+    let mut clean = object.clone();
+    redact::object(&mut clean);
+    hidden(object, Some(&clean))
+}
+
+/// What differs from what is left without secrets.
+fn hidden(given: &Value, clean: Option<&Value>) -> Value {
+    match (given, clean) {
+        (given, Some(clean)) if given == clean => given.clone(),
+        (Value::Object(fields), Some(Value::Object(left))) => {
+            let field =
+                |(name, value): (&String, &Value)| (name.clone(), hidden(value, left.get(name)));
+            Value::Object(fields.iter().map(field).collect())
+        }
+        (Value::Array(items), Some(Value::Array(left))) if items.len() == left.len() => {
+            items.iter().zip(left).map(|(item, left)| hidden(item, Some(left))).collect()
+        }
+        // A line of a file, a flag: what is no secret of it says which one it is.
+        (Value::String(text), Some(Value::String(left))) if !left.starts_with(REDACTED) => {
+            format!("{left} ({})", digest(text)).into()
+        }
+        (given, _) => {
+            let mut value = given.clone();
+            hash(&mut value);
+            value
+        }
     }
 }
 
@@ -62,11 +84,30 @@ fn hash(value: &mut Value) {
     match value {
         Value::Object(fields) => fields.values_mut().for_each(hash),
         Value::Array(items) => items.iter_mut().for_each(hash),
+        Value::String(text) => *text = digest(text),
+        Value::Number(number) => *value = digest(&number.to_string()).into(),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// The whole hash, behind a sign that no text of an object has.
+fn digest(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    let all: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{UNCUT}sha256:{all}")
+}
+
+/// As much of each hash as is shown.
+pub(crate) fn cut(value: &mut Value) {
+    match value {
+        Value::Object(fields) => fields.values_mut().for_each(cut),
+        Value::Array(items) => items.iter_mut().for_each(cut),
         Value::String(text) => {
-            let digest = Sha256::digest(text.as_bytes());
-            let shown: String =
-                digest.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
-            *text = format!("sha256:{shown}");
+            while let Some((before, behind)) = text.split_once(UNCUT) {
+                let (shown, rest) = behind.split_at(SHOWN.min(behind.len()));
+                let rest = rest.trim_start_matches(|letter: char| letter.is_ascii_hexdigit());
+                *text = format!("{before}{shown}{rest}");
+            }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
@@ -91,5 +132,30 @@ mod tests {
         for field in [".spec.serviceConfiguration.port", ".data.a", ".spec.keystoneSecretName"] {
             assert_eq!(of(field, json!("plain")), "plain", "{field}");
         }
+    }
+
+    #[test]
+    fn what_is_a_secret_by_what_is_beside_it_or_by_how_it_looks_is_hidden_too() {
+        let pod = |secret: &str| {
+            json!({"kind": "Deployment", "spec": {"containers": [{"name": "c", "image": "x",
+                "env": [{"name": "DB_PASSWORD", "value": secret}, {"name": "PLAIN", "value": "seen"},
+                    {"name": "DSN", "value": format!("mysql://u:{secret}@h/x")}],
+                "args": [format!("--password={secret}"), "--token", secret, "--port=80"]}]},
+                "data": {"app.ini": format!("[a]\nport = 1\npassword={secret}\n"), "pin.password": 7}})
+        };
+        let (one, other) = (whole(&pod("hunter2aA1")), whole(&pod("other2bB2")));
+        let mut found = Vec::new();
+        crate::install::path::differences(&one, &other, "", &mut found);
+        let fields: Vec<&str> = found.iter().map(|(field, ..)| field.as_str()).collect();
+        assert_eq!(fields.len(), 5, "each that differs is one, and no other: {fields:?}");
+        let mut shown = one.clone();
+        cut(&mut shown);
+        let text = shown.to_string();
+        assert!(!text.contains("hunter2") && !text.contains(":7}"), "{text}");
+        assert!(text.contains("seen") && text.contains("--port=80") && text.contains("port = 1"));
+        assert_eq!(text.matches("sha256:").count(), 6, "{text}");
+        assert!(!text.contains("\\u0001"), "{text}");
+        let length = |text: &str| text.split("sha256:").nth(1).unwrap_or_default().find('"');
+        assert_eq!(length(&shown["spec"]["containers"][0]["env"][0].to_string()), Some(8));
     }
 }

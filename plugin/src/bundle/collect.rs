@@ -51,6 +51,11 @@ impl Collector {
         &self.asker
     }
 
+    /// For a thread of its own.
+    pub(crate) fn shared_redactor(&self) -> Arc<Redactor> {
+        Arc::clone(&self.redactor)
+    }
+
     pub(crate) fn redactor(&self) -> &Redactor {
         &self.redactor
     }
@@ -70,6 +75,18 @@ impl Collector {
             let found = match of.asker.text(&task.path).await {
                 Ok(text) => Found::Content(of.redactor.text(&text).into_bytes()),
                 Err(why) => Found::Failed(why),
+            };
+            (task.file, found)
+        })
+        .await
+    }
+
+    /// Asks for metrics, which are what any pod with our label says.
+    pub(crate) async fn metrics(&self, tasks: Vec<Task>) -> Vec<Collected> {
+        self.each(tasks, |of, task| async move {
+            let found = match of.asker.page(&task.path, MOST_PAGE).await {
+                Ok(text) => Found::Content(of.redactor.text(&text).into_bytes()),
+                Err(why) => Found::Failed(why.to_string()),
             };
             (task.file, found)
         })

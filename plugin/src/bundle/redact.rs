@@ -16,6 +16,7 @@ mod separators;
 mod settings;
 mod shapes;
 mod spoken;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod urls;
@@ -66,6 +67,7 @@ fn once(text: &str) -> String {
     let text = pem::without_keys(text);
     let text = json::lines(&text);
     let text = scan::settings(&text);
+    let text = terms::without(&text);
     let text = urls::without_logins(&text);
     let text = shapes::without(&text);
     encoded::without(&text)

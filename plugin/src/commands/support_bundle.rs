@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::BufWriter;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
@@ -199,7 +200,8 @@ impl SupportBundleCommand {
         ui.progress(&format!("asking {server} for {} lists", lists.len()));
         let look = Box::pin(self.look(&collector, lists, ui));
         let (lists, plan) = runtime.block_on(unless_interrupted(look))?;
-        collected.extend(lists.files(collector.redactor()));
+        let clean = unless_interrupted(cleaned(lists, collector.shared_redactor()));
+        collected.extend(runtime.block_on(clean)?);
         self.confirm(&runtime, &collected, &plan, ui)?;
         let rest = Box::pin(unless_interrupted(collect(&collector, plan, &server, ui)));
         collected.extend(runtime.block_on(rest)?);
@@ -386,7 +388,7 @@ async fn collect(collector: &Collector, plan: Plan, server: &str, ui: &mut Ui) -
     let Plan { logs, metrics, daemons, kernels, files, unlisted } = plan;
     ui.progress(&format!("reading {} logs", logs.len()));
     let mut collected = collector.logs(logs).await;
-    collected.extend(collector.logs(metrics.asked).await);
+    collected.extend(collector.metrics(metrics.asked).await);
     let at_loopback = metrics.at_loopback.into_iter();
     collected.extend(at_loopback.map(|(file, why)| (file, Found::Absent(why))));
     ui.progress(&format!("asking {} daemons by introspect", daemons.len()));
@@ -414,8 +416,9 @@ fn write(
     let seconds = u64::try_from(now.as_second()).unwrap_or_default();
     let mut archive = Archive::new(BufWriter::new(file.file()), &name, seconds);
     let (mut failed, mut absent) = (Vec::new(), Vec::new());
+    let mut taken = BTreeSet::new();
     for (name, found) in collected {
-        let path = redactor.name(&name);
+        let path = unlike(redactor.name(&name), &mut taken);
         match found {
             Found::Content(content) => archive.add(&path, &content).map_err(lost)?,
             Found::Nothing => {}
@@ -476,6 +479,18 @@ fn named(paths: &[&str]) -> String {
     }
 }
 
+/// Lists without their secrets. In a thread that may work until the process ends: it takes a while, and an interrupt counts.
+async fn cleaned(lists: Lists, redactor: Arc<Redactor>) -> Vec<Collected> {
+    let (send, done) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || send.send(lists.files(&redactor)));
+    match done.await {
+        Ok(files) => files,
+        Err(_) => {
+            vec![("lists".to_owned(), Found::Failed("secrets could not be taken out".to_owned()))]
+        }
+    }
+}
+
 /// What was collected; an interrupt leaves no file.
 async fn unless_interrupted<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
     let mut signals = Signals::install().map_err(|error| {
@@ -495,10 +510,29 @@ fn unwritable(error: PartFileError) -> Failure {
     let hint = match &error {
         PartFileError::Exists(_) => "remove it, or name another file: --out FILE",
         PartFileError::Busy(_) => "wait for it, or name another file: --out FILE",
+        PartFileError::Write { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            "make the folder first, or name another file: --out FILE"
+        }
+        PartFileError::Write { source, .. }
+            if source.kind() == std::io::ErrorKind::PermissionDenied =>
+        {
+            "you may not write there: name another file: --out FILE"
+        }
         PartFileError::Write { .. } => "is the disk full? name another file: --out FILE",
     };
     let message = "the archive cannot be written";
     Failure::new(Exit::Usage, "unwritable-archive", message, hint).because(&error)
+}
+
+/// Names that were different before something was taken out of them stay so: one file would be written over the other.
+fn unlike(path: String, taken: &mut BTreeSet<String>) -> String {
+    let mut names = (1..).map(|count| match count {
+        1 => path.clone(),
+        _ => format!("{path}.{count}"),
+    });
+    let name = names.find(|name| !taken.contains(name)).unwrap_or_default();
+    taken.insert(name.clone());
+    name
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::install::object::ObjectKey;
 use crate::install::path::{differences, position};
 use crate::install::plan::{DryRun, plain};
-use crate::secret_mask::{Secrets, masked};
+use crate::secret_mask::{Secrets, cut, whole};
 
 /// What a client-side apply has noted; at each server-side one the API server writes it again by itself.
 const NOTED: &str = ".metadata.annotations.kubectl.kubernetes.io/last-applied-configuration";
@@ -121,16 +121,24 @@ pub(super) fn compared(
         .filter(|(_, manager)| !is_taken_over(manager))
         .map(|(field, manager)| (position(live, field), manager.as_str()))
         .collect();
+    let shown = |object: &Value| match secrets {
+        Secrets::Hidden => whole(&plain(object)),
+        Secrets::Shown => plain(object),
+    };
     let mut found = Vec::new();
-    differences(&plain(live), &plain(stored), "", &mut found);
+    differences(&shown(live), &shown(stored), "", &mut found);
     let fields: Vec<FieldDifference> = found
         .into_iter()
         .filter(|(field, ..)| field != NOTED)
         .map(|(field, from, to)| {
             let owner =
                 owners.iter().find(|(of, _)| is_within(of, &field) || is_within(&field, of));
-            let (from, to) =
-                (masked(&key, &field, from, secrets), masked(&key, &field, to, secrets));
+            let [from, to] = [from, to].map(|value| {
+                value.map(|mut value| {
+                    cut(&mut value);
+                    value
+                })
+            });
             FieldDifference { owned_by: owner.map(|(_, name)| (*name).to_owned()), field, from, to }
         })
         .collect();

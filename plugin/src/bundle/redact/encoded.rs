@@ -7,6 +7,10 @@ use super::{REDACTED, once};
 
 /// A shorter word has no text that is worth it.
 const LEAST: usize = 20;
+/// What gzip, bzip2, xz, zstd and zip begin with.
+const COMPRESSED: [&str; 7] = ["H4sI", "QlpoM", "QlpoN", "QlpoO", "/Td6WFo", "KLUv/", "UEsDB"];
+/// What zlib may begin with, and many a word as well.
+const ZLIB: [&str; 4] = ["eA", "eF", "eJ", "eN"];
 /// A line of base64 that is as long goes on in the next one.
 const WRAPPED: usize = 60;
 
@@ -65,8 +69,7 @@ fn is_line(text: &str) -> bool {
 }
 
 fn has_secrets(word: &str) -> bool {
-    // What gzip begins with.
-    if word.starts_with("H4sI") && word.len() >= 64 {
+    if COMPRESSED.iter().any(|start| word.starts_with(start)) || is_zlib(word) {
         return true;
     }
     let whole = word.len() / 4 * 4;
@@ -81,6 +84,19 @@ fn has_secrets(word: &str) -> bool {
         decoded.chars().all(|letter| !letter.is_control() || letter.is_whitespace())
             && once(&decoded) != decoded
     })
+}
+
+/// Whether it can be inflated: its first letters alone are those of words.
+fn is_zlib(word: &str) -> bool {
+    if !ZLIB.iter().any(|start| word.starts_with(start)) {
+        return false;
+    }
+    let whole = word.get(..word.len() / 4 * 4).unwrap_or_default();
+    let Ok(bytes) = STANDARD_NO_PAD.decode(whole) else { return false };
+    let mut inflated = [0; 64];
+    let mut stream = flate2::Decompress::new(true);
+    let ended = stream.decompress(&bytes, &mut inflated, flate2::FlushDecompress::None);
+    ended.is_ok() && stream.total_out() > 0
 }
 
 /// The text that the bytes are; a letter that was cut at the end does not count.

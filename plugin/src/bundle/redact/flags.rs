@@ -28,7 +28,7 @@ const PROGRAMS: [(&[&str], Program); 9] = [
         &["p"],
     ),
     (&["redis-cli", "valkey-cli", "redis-benchmark"], &["a"]),
-    (&["curl"], &["u", "U"]),
+    (&["curl"], &["u", "U", "-user", "-proxy-user"]),
     (&["nodetool", "plink", "pscp"], &["pw"]),
     (&["ldapsearch", "ldapadd", "ldapmodify", "ldapwhoami"], &["w"]),
     (&["snmpget", "snmpwalk", "snmpset", "snmpbulkwalk", "snmptrap"], &["c", "A", "X"]),

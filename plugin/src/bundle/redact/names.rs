@@ -87,6 +87,8 @@ const LAST: [&str; 17] = [
     "ecdsa",
     "dsa",
 ];
+/// Ends of names of several keys: others are those of labels, of hosts, of lists.
+const KEYS: [&str; 4] = ["sessionkeys", "masterkeys", "secretkeys", "jwtkeys"];
 /// Ends of names that say where a secret is.
 const PLACES: [&str; 13] = [
     "name",
@@ -156,6 +158,21 @@ const HARMLESS: [&str; 16] = [
     "bypass",
     "compass",
 ];
+/// Last words of names that say which one of several it is.
+const OF_SEVERAL: [&str; 12] = [
+    "old",
+    "new",
+    "prev",
+    "previous",
+    "current",
+    "next",
+    "backup",
+    "bak",
+    "orig",
+    "primary",
+    "secondary",
+    "alt",
+];
 /// Ends of names of files, behind which a name says nothing more.
 const EXTENSIONS: [&str; 11] = [
     ".txt",
@@ -183,7 +200,11 @@ pub(super) fn meaning(name: &str) -> Meaning {
         return Meaning::Plain;
     }
     let name = EXTENSIONS.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
-    let words = words(name);
+    let mut words = words(name);
+    // Of several, or of one that is replaced: it is the same by what is before.
+    while words.len() > 1 && words.last().is_some_and(|word| is_of_several(word)) {
+        words.pop();
+    }
     let joined = words.concat();
     let last = words.last().map_or("", String::as_str);
     // `secretname`, `keyfile`: the end that says where it is need not be a word of its own.
@@ -203,15 +224,27 @@ pub(super) fn meaning(name: &str) -> Meaning {
     if holds(&joined, last) && joined != "key" { Meaning::Secret } else { Meaning::Plain }
 }
 
+/// `DB_PASS_2`, `DB_PASS_OLD`: which one of them.
+fn is_of_several(word: &str) -> bool {
+    OF_SEVERAL.contains(&word) || word.chars().all(|letter| letter.is_ascii_digit())
+}
+
 fn last_place(word: &str) -> &str {
     PLACES.iter().copied().find(|end| word.ends_with(end)).unwrap_or_default()
 }
 
 fn holds(joined: &str, last: &str) -> bool {
     PARTS.iter().any(|part| joined.contains(part))
+        || LAST.contains(&numberless(last)) && !["rsa", "ecdsa", "dsa", "ed25519"].contains(&joined)
         || LAST.contains(&last) && !["rsa", "ecdsa", "dsa", "ed25519"].contains(&joined)
         || joined.ends_with("key")
+        || KEYS.iter().any(|keys| joined.ends_with(keys))
         || (last.len() > 4 && (last.ends_with("pass") || last.ends_with("pwd")))
+}
+
+/// `pass1` is one of several.
+fn numberless(word: &str) -> &str {
+    word.trim_end_matches(|letter: char| letter.is_ascii_digit())
 }
 
 /// `RABBITMQ_PASS`, `dbPass` and `db.pass` are two words each.

@@ -40,7 +40,8 @@ impl<'a> Scanner<'a> {
             return None;
         }
         let place = self.place(name, 0);
-        let is_short = !is_long && flags::is_short(bare, self.program);
+        let one_dash = name.word.strip_prefix('-').unwrap_or(name.word);
+        let is_short = flags::is_short(one_dash, self.program);
         if is_short || (is_secret(bare) && (is_long || !behind.starts_with(':'))) {
             let separator = if is_short && behind.starts_with(['"', '\'']) {
                 Separator { kind: Kind::Blank, length: 0, is_quoted: false }

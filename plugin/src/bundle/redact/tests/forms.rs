@@ -171,3 +171,76 @@ fn what_is_in_base64_is_judged_by_what_it_says() {
         );
     }
 }
+
+#[test]
+fn terms_of_erlang_and_statements_of_junos_lose_their_secrets() {
+    for (given, left) in [
+        (r#"{default_pass, <<"hunter2">>}."#, r#"{default_pass, <<"<redacted>">>}."#),
+        (
+            r#"[{rabbit,[{password,"a\"b"},{port,5672}]}]"#,
+            r#"[{rabbit,[{password,"<redacted>"},{port,5672}]}]"#,
+        ),
+        (
+            "authentication-key \"$9$abc\"; ## SECRET-DATA",
+            "authentication-key \"<redacted>\"; ## SECRET-DATA",
+        ),
+        ("    authentication-key hunter2;\n", "    authentication-key <redacted>;\n"),
+        (
+            "set protocols bgp group a authentication-key hunter2",
+            "set protocols bgp group a authentication-key <redacted>",
+        ),
+        (
+            r#"{default_user, <<"guest">>}, {name, "password"}"#,
+            r#"{default_user, <<"guest">>}, {name, "password"}"#,
+        ),
+        ("the routing-key orders; x", "the routing-key orders; x"),
+    ] {
+        assert_eq!(text(given), left);
+        assert_eq!(text(left), left, "a second time changes nothing");
+    }
+}
+
+#[test]
+fn what_is_compressed_is_taken_out_however_short_it_is() {
+    use std::io::Write as _;
+
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use flate2::Compression;
+
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(b"pw=1").unwrap();
+    let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), Compression::default());
+    zlib.write_all(br#"{"password":"hunter2hunter2"}"#).unwrap();
+    let made = [STANDARD.encode(gzip.finish().unwrap()), STANDARD.encode(zlib.finish().unwrap())];
+    let others = [
+        "QlpoOTFBWSZTWWZnQ0IAAAHBgAA",
+        "/Td6WFoAAATm1rRGAgAhARYAAAA",
+        "KLUv/SQOcQAAeyJwYXNzd29yZCI6",
+    ];
+    for word in made.iter().map(String::as_str).chain(others) {
+        assert_eq!(text(&format!("a: {word}")).trim_end_matches('='), "a: <redacted>", "{word}");
+    }
+    let name = "eNodeBIdentityOfTheRadioNetwork eJournalOfTheWholeCluster1";
+    assert_eq!(text(name), name);
+}
+
+#[test]
+fn one_of_several_is_a_secret_as_the_only_one_is() {
+    for name in [
+        "DB_PASS_OLD",
+        "DB_PASS1",
+        "PASS2",
+        "ADMIN_PWD_2",
+        "LDAP_BIND_PW1",
+        "PSK2",
+        "SNMP_COMMUNITY2",
+        "SESSION_KEYS",
+    ] {
+        assert_eq!(text(&format!("{name}=hunter2")), format!("{name}=<redacted>"));
+    }
+    for name in ["PORT_2", "COMPASS2", "labelKeys", "PATH_OLD"] {
+        assert_eq!(text(&format!("{name}=plain")), format!("{name}=plain"));
+    }
+    assert_eq!(text("curl --user a:hunter2 http://h"), "curl --user <redacted> http://h");
+}
