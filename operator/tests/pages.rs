@@ -196,6 +196,23 @@ fn upgrade(page: &mut String, component: &dyn ComponentKind, workload: &Value) {
     if let Some(asked) = component.asked_before_a_restart() {
         let _ = writeln!(page, "\nAsked before each: {asked}");
     }
+    // As its own gate has it: opensdn-upgrade, `daemons.rs`.
+    let asked = match kind {
+        "Config" => Some("whether its daemons are functional"),
+        "Control" => Some(
+            "whether its daemons are functional, and agents have as many sessions with control nodes as before",
+        ),
+        "Vrouter" => Some(
+            "whether its agent is functional and has a control node; with `--wait-for-drain` whether the node is drained",
+        ),
+        _ => None,
+    };
+    if let Some(asked) = asked {
+        let _ = writeln!(
+            page,
+            "\nAsked in an Upgrade after each, by introspect where that answers: {asked}."
+        );
+    }
 }
 
 /// What runs in the place of its usual pods in a nested cluster, of a component that has a golden case of that.

@@ -90,6 +90,11 @@ impl Chosen {
         (self.only.is_empty() || named(&self.only)) && !named(&self.skip)
     }
 
+    /// Whether every check that is named is left out.
+    pub(crate) fn leaves_nothing(&self) -> bool {
+        !CHECKS.iter().any(|check| self.has(check))
+    }
+
     /// The first id that there is not.
     pub(crate) fn unknown(&self) -> Option<&str> {
         let mut all = self.only.iter().chain(&self.skip);

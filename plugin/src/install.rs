@@ -7,6 +7,7 @@
 //! path.rs       fields as the API server names them
 //! inventory.rs  the ConfigMap that says what is installed, and with which values
 //! plan.rs       what an apply would do to each object, from what the API server says
+//! in_the_way.rs what refuses an installation, from the plan
 //! waits.rs      what an installation waits for, from statuses
 //! removal.rs    what is removed, and in which order
 //! network_loss.rs  how many pods lose their network with it
@@ -16,6 +17,7 @@
 //! take_over.rs  what tf-operator runs, and its end
 //! waiting.rs    until states are reached, with a deadline
 //! target.rs     which cluster that is, for people
+//! tenants.rs    who has rights in namespaces that were there before
 //! applying.rs   the steps of an installation, one after the other
 //! removing.rs   the steps of a removal
 //! ```
@@ -23,6 +25,7 @@
 //! Deliberately not here: the objects themselves (`opensdn-deploy`), and what the commands print.
 
 pub(crate) mod applying;
+pub(crate) mod in_the_way;
 pub(crate) mod inventory;
 mod left_rights;
 pub(crate) mod network_loss;
@@ -36,6 +39,7 @@ pub(crate) mod requests;
 pub(crate) mod survey;
 pub(crate) mod take_over;
 pub(crate) mod target;
+pub(crate) mod tenants;
 mod typed;
 pub(crate) mod values;
 pub(crate) mod waiting;

@@ -13,6 +13,7 @@ use super::report::{Outcome, Verdict};
 use super::vrouter_settings::{Group, groups, no_vrouter, priorities};
 use super::world::{Service, World};
 use super::{few, roles};
+use crate::shell::quoted;
 use crate::snapshot::{name, namespace, number};
 
 /// The smallest in which IPv4 has room (RFC 791), and the largest of which interfaces of Ethernet are known.
@@ -216,7 +217,7 @@ fn on_nodes(world: &World, of_pods: Option<i64>) -> Verdict {
     }
     let mut interfaces = found.iter().flat_map(|one| &one.mtus);
     match interfaces.find(|(_, mtu)| *mtu != most) {
-        Some((name, _)) => verdict.fix(format!("ip link set dev {name} mtu {most}")),
+        Some((name, _)) => verdict.fix(format!("ip link set dev {} mtu {most}", quoted(name))),
         None => verdict,
     }
 }

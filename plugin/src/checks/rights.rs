@@ -108,7 +108,11 @@ pub(super) fn rights(world: &World) -> Verdict {
             few(&missing)
         ));
     }
-    if let Some(applied) = &world.applied {
+    // A binding cannot be tried before its role is there: the first one would be refused.
+    let may_bind = world.may_grant == Read::Known(true);
+    if let Some(applied) = &world.applied
+        && (may_bind || !matches!(applied, Ok(Applied { refused, .. }) if refused.is_empty()))
+    {
         return tried(asked.len(), applied);
     }
     if world.may_grant != Read::Known(true) {

@@ -141,7 +141,7 @@ impl Certs {
             What::Renew(renew) => return renew.run(global, ui),
         };
         let runtime = Runtime::start(global)?;
-        let report = runtime.block_on(status.ask(global))?;
+        let report = runtime.block_on(status.ask(global, ui))?;
         let layout = ui.layout();
         match status.output {
             StatusFormat::Name => {
@@ -172,8 +172,9 @@ impl Certs {
 }
 
 impl CertsStatus {
-    async fn ask(&self, global: &Global) -> Result<CertificatesReport, Failure> {
+    async fn ask(&self, global: &Global, ui: &mut Ui) -> Result<CertificatesReport, Failure> {
         let (client, server) = global.client_and_server().await?;
+        ui.progress(&format!("asking {server}"));
         let asker = Asker::new(client);
         asker.version(&server).await?;
         let world =

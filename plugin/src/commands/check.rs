@@ -218,6 +218,11 @@ impl CheckCommand {
                 let hint = "all checks: kubectl opensdn check --list";
                 Err(Failure::usage(format!("there is no check {id}"), hint))
             }
+            // A pass in which nothing was looked at.
+            None if chosen.leaves_nothing() => {
+                let message = "--only and --skip leave no check";
+                Err(Failure::usage(message, "all checks: kubectl opensdn check --list"))
+            }
             None => Ok(chosen),
         }
     }

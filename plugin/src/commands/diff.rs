@@ -187,6 +187,7 @@ fn masked_action(planned: &mut Planned, secrets: Secrets) {
         }),
         Action::Create
         | Action::Same
+        | Action::Ending { .. }
         | Action::Foreign { .. }
         | Action::Refused { .. }
         | Action::Unknown { .. } => {}
@@ -245,6 +246,7 @@ impl ObjectAction {
             Action::Refused { reason } => {
                 writeln!(out, "! {key}\n    the API server would refuse it: {reason}")
             }
+            Action::Ending { reason } => writeln!(out, "! {key}\n    {reason}"),
             Action::Unknown { reason } => writeln!(out, "? {key}\n    {reason}"),
             Action::Foreign { managers } => {
                 writeln!(out, "! {key}\n    is not of this installation: {}", managers.join(", "))

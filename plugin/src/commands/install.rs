@@ -18,19 +18,20 @@ use crate::cli::Global;
 use crate::clients::AsksCluster;
 use crate::exit::{Exit, Failure};
 use crate::install::applying::{Applying, Stage, Wait};
+use crate::install::in_the_way::refuse;
 use crate::install::inventory::{Inventory, VERSION};
 use crate::install::object::ObjectKey;
 use crate::install::plan::{Action, Adopt, Counts, Planned};
 use crate::install::requests::Requests;
-use crate::install::survey::{
-    BesideTfOperator, Survey, Takeover, beside_tf_operator, inventory, namespaces_of_inventories,
-};
+use crate::install::survey::{BesideTfOperator, Survey, Takeover, beside_tf_operator, inventory};
 use crate::install::take_over::{TakeOver, managers, unwatched};
 use crate::install::target::Target;
+use crate::install::tenants::refuse_tenants;
 use crate::install::values::{ValuesArgs, forgotten, steps};
 use crate::install::waiting::Deadline;
 use crate::output::{Answer, ObjectsOutput};
 use crate::runtime::Runtime;
+use crate::snapshot::Read;
 use crate::ui::Ui;
 use crate::upgrade::outdated::{self, ManagerRelease};
 
@@ -196,6 +197,7 @@ pub(crate) async fn chosen(
     ui: &mut Ui,
 ) -> Result<(Values, Option<Inventory>), Failure> {
     let given = values.read(namespace)?;
+    ui.progress("asking the cluster what is installed");
     let before = inventory(requests, &given.namespace).await?;
     match &before {
         Some(before) if !values.are_given() => {
@@ -263,14 +265,37 @@ impl Install {
         ui.answer_objects(self.output.output, answer, names, |out| answer.write(out))
     }
 
+    /// What would be done; where objects are being deleted, when these are gone.
+    async fn survey(
+        &self,
+        requests: &Requests,
+        adopt: Adopt,
+        deadline: Deadline,
+        ui: &mut Ui,
+    ) -> Result<Survey, Failure> {
+        let takeover = Takeover { adopt, force: self.force_conflicts.clone() };
+        loop {
+            let (values, before) =
+                chosen(requests, &self.values, &self.place.control_namespace, ui).await?;
+            ui.progress("asking the cluster what would change");
+            let survey = Survey::of(requests, values, before, &takeover).await?;
+            let ending = survey.ending();
+            if ending.is_empty() || !self.wait || self.dry_run != DryRun::None {
+                return Ok(survey);
+            }
+            ui.note(&format!(
+                "objects that are being deleted: {}; waits for their end",
+                ending.len()
+            ));
+            deadline.end_of("what is being deleted", requests, ending, ui).await?;
+        }
+    }
+
     async fn install(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
         let (target, requests) = Target::of(global).await?;
-        let (values, before) =
-            chosen(&requests, &self.values, &self.place.control_namespace, ui).await?;
         let adopt = if self.adopt { Adopt::Yes } else { Adopt::No };
-        let takeover = Takeover { adopt, force: self.force_conflicts.clone() };
-        ui.progress("asking the cluster what would change");
-        let survey = Survey::of(&requests, values, before, &takeover).await?;
+        let deadline = Deadline::after(self.timeout);
+        let survey = self.survey(&requests, adopt, deadline, ui).await?;
         let stored = managers(&requests).await;
         // Of releases that is advice only.
         let managers = outdated::releases(stored.as_deref().unwrap_or_default());
@@ -278,8 +303,9 @@ impl Install {
         let layout = ui.layout();
         outdated::lines(&managers, layout).iter().for_each(|line| ui.note(line));
         refuse(&requests, &survey).await?;
+        refuse_tenants(&requests, &survey, adopt).await?;
         if survey.counts().create > 0 {
-            preflight(&requests, &target, ui).await;
+            preflight(&requests, &target, &survey, ui).await?;
         }
         let take_over = taken_over(&requests, &stored?, &survey.values, adopt, ui).await?;
         let mut answer = Installation { managers, take_over, ..Installation::of(&target, &survey) };
@@ -293,7 +319,6 @@ impl Install {
         }
         let wait = if self.wait { Wait::Ready } else { Wait::NoLonger };
         let stage = Cell::new(Stage::Starting);
-        let deadline = Deadline::after(self.timeout);
         let work = Applying { requests: &requests, survey: &survey, deadline, wait, stage: &stage };
         let install = async {
             let Some(found) = &answer.take_over else { return work.run(ui).await };
@@ -322,15 +347,32 @@ impl Install {
 }
 
 /// What is wrong with the cluster before the first object is in it. Advice: some of it is put right by what is installed.
-async fn preflight(requests: &Requests, target: &Target, ui: &mut Ui) {
+///
+/// # Errors
+/// This user may not give the rights that are to be given: the half of it would be written, and tf-operator ended.
+async fn preflight(
+    requests: &Requests,
+    target: &Target,
+    survey: &Survey,
+    ui: &mut Ui,
+) -> Result<(), Failure> {
     let asker = requests.asker();
     let world = match Box::pin(ask::world(&asker, &target.server, &PlannedObjects::default())).await
     {
         Ok(world) => world,
         Err(failure) => {
-            return ui.warn(&format!("the cluster is not checked: {}", failure.message));
+            ui.warn(&format!("the cluster is not checked: {}", failure.message));
+            return Ok(());
         }
     };
+    let binds =
+        |one: &Planned| one.key.kind.ends_with("RoleBinding") && one.action == Action::Create;
+    if world.may_grant == Read::Known(false) && survey.plan.iter().any(binds) {
+        let message =
+            "nothing has been changed: you may not give the rights that the programs need";
+        let hint = "install as cluster-admin, or have the verbs escalate and bind on clusterroles given to you";
+        return Err(Failure::new(Exit::Refused, "may-not-grant", message, hint));
+    }
     let (only, skip) = (Vec::new(), Vec::new());
     let report = judge(&world, &Chosen { only, skip, purpose: Purpose::Installation });
     let failed = report.checks.iter().filter(|check| check.result == Outcome::Fail);
@@ -340,6 +382,7 @@ async fn preflight(requests: &Requests, target: &Target, ui: &mut Ui) {
     if failed.count() > 0 {
         ui.hint("all checks, and what to do: kubectl opensdn check --pre");
     }
+    Ok(())
 }
 
 /// What there is beside tf-operator: said, and returned where ours is to take it over.
@@ -437,78 +480,6 @@ fn images(survey: &Survey) -> Vec<String> {
     found.sort();
     found.dedup();
     found
-}
-
-/// So many objects are listed.
-const SHOWN: usize = 20;
-
-/// Nothing is written where something cannot be.
-pub(crate) async fn refuse(requests: &Requests, survey: &Survey) -> Result<(), Failure> {
-    let mut causes = Vec::new();
-    let (mut conflict, mut foreign, mut refused) = (None, false, false);
-    for planned in &survey.plan {
-        match &planned.action {
-            Action::Refused { reason } => {
-                refused = true;
-                causes.push(format!("{} is refused: {reason}", planned.key));
-            }
-            Action::Conflict { conflicts } => {
-                conflict = Some(&planned.key);
-                causes.extend(conflicts.iter().map(|one| format!("{} {one}", planned.key)));
-            }
-            Action::Foreign { managers } => {
-                foreign = true;
-                causes.push(format!(
-                    "{} is not of this installation: {}",
-                    planned.key,
-                    managers.join(", ")
-                ));
-            }
-            _ => {}
-        }
-    }
-    if causes.is_empty() {
-        return Ok(());
-    }
-    let causes = shortened(causes);
-    let mut hints = Vec::new();
-    if foreign {
-        hints.push("to take the objects over: --adopt".to_owned());
-        let others = namespaces_of_inventories(requests).await;
-        if let Some(other) = others.iter().find(|other| **other != survey.values.namespace) {
-            hints.push(format!(
-                "OpenSDN is installed in the namespace {other}: --control-namespace {other}"
-            ));
-        }
-    }
-    if let Some(key) = conflict {
-        hints.push(format!("to take the fields over: --force-conflicts={}/{}; to keep them, set them in the values", key.kind, key.name));
-    }
-    let (code, message) = match (foreign, conflict) {
-        (true, _) => {
-            ("not-ours", "nothing has been changed: there are objects or fields of others")
-        }
-        (false, Some(_)) => ("conflict", "nothing has been changed: there are fields of others"),
-        (false, None) => {
-            ("refused", "nothing has been changed: the API server would refuse objects")
-        }
-    };
-    if refused {
-        hints.push("to be put right by those who administrate the cluster: admission policies, rights, quotas".to_owned());
-    }
-    let mut failure = Failure::new(Exit::Refused, code, message, hints.join("; "));
-    failure.causes = causes;
-    Err(failure)
-}
-
-/// No more than can be read.
-fn shortened(mut causes: Vec<String>) -> Vec<String> {
-    let number = causes.len();
-    causes.truncate(SHOWN);
-    if number > SHOWN {
-        causes.push(format!("and {} more", number - SHOWN));
-    }
-    causes
 }
 
 impl Installation {

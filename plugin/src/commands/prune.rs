@@ -103,7 +103,7 @@ impl Prune {
             }
             let deadline = Deadline::after(self.timeout);
             let work = Deleting { requests: &requests, deadline, namespace };
-            work.delete(&removed).await?;
+            work.delete(&removed, ui).await?;
             work.gone("what is not part of it any more", &removed, ui).await?;
         }
         if !answer.dry_run {

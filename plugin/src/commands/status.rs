@@ -101,6 +101,7 @@ impl Status {
         let runtime = Runtime::start(global)?;
         let (client, server) = runtime.block_on(global.client_and_server())?;
         let asker = Asker::new(client.clone());
+        ui.progress(&format!("asking {server}"));
         let ask = || runtime.block_on(Box::pin(self.ask(global, &asker, &server)));
         let mut first = ask()?;
         if self.connectivity {

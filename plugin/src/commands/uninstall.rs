@@ -163,6 +163,7 @@ impl Uninstall {
         }
         show(&target, &removal, data, ui);
         answer.network_loss = network_loss(&requests, &removal, ui).await;
+        removal.refuse_missing_rights(&requests).await?;
         if self.dry_run == DryRun::Server {
             answer.dry_run = true;
             self.answer(&answer, ui)?;
@@ -297,6 +298,10 @@ impl Uninstallation {
         let stays =
             format!("{} objects and {kept_custom_resources} custom resources stay", kept.len());
         match (removed.len(), self.dry_run) {
+            // Of what is installed `prune` says nothing.
+            (0, _) if kept.is_empty() && *kept_custom_resources == 0 => {
+                writeln!(out, "nothing to remove")
+            }
             (0, _) => writeln!(out, "nothing to remove; {stays}"),
             (number, true) => {
                 writeln!(out, "nothing was deleted: {number} objects would be; {stays}")

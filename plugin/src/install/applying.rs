@@ -17,9 +17,9 @@ use super::survey::Survey;
 use super::take_over::is_alone;
 use super::waiting::{Deadline, POLL_INTERVAL};
 use super::waits::{self, State};
-use crate::clients::unanswered;
+use crate::clients::{unanswered, why};
 use crate::exit::{Exit, Failure};
-use crate::ui::Ui;
+use crate::ui::{Ui, one_line};
 
 /// Whether is waited until all of it works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +117,7 @@ impl Applying<'_> {
             if is_new && self.requests.get(&planned.key).await?.is_some() {
                 return Err(made_meanwhile(&planned.key));
             }
-            self.store(planned).await?;
+            self.store(planned, ui).await?;
         }
         if !was_there {
             self.write_inventory(Progress::Installing).await?;
@@ -142,7 +142,7 @@ impl Applying<'_> {
         }
         let mut written = 0;
         for planned in &objects {
-            written += usize::from(self.store(planned).await?);
+            written += usize::from(self.store(planned, ui).await?);
         }
         self.wait_for(phase, &objects, ui).await?;
         ui.note(&format!("{}: {written} of {} applied", title(phase), objects.len()));
@@ -150,7 +150,7 @@ impl Applying<'_> {
     }
 
     /// Whether the object was written.
-    async fn store(&self, planned: &Planned) -> Result<bool, Failure> {
+    async fn store(&self, planned: &Planned, ui: &mut Ui) -> Result<bool, Failure> {
         if planned.action == Action::Same {
             return Ok(false);
         }
@@ -159,6 +159,7 @@ impl Applying<'_> {
             self.deadline.within(&doing, self.requests.adopt(&planned.key)).await??;
         }
         let doing = format!("apply {}", planned.key);
+        let mut said = false;
         loop {
             let applied = self.requests.apply(&planned.object, planned.force, Apply::Store);
             match self.deadline.within(&doing, applied).await? {
@@ -168,12 +169,35 @@ impl Applying<'_> {
                 {
                     return Err(conflict(&planned.key, &conflicts(&status)));
                 }
-                Err(error) if is_passing(&error) && !self.deadline.is_over() => {
-                    sleep(POLL_INTERVAL).await
+                Err(error) if self.has_lost_its_namespace(planned, &error) => {
+                    let message = format!("failed to {doing}: its namespace was deleted meanwhile");
+                    let hint = "the same command makes it again";
+                    return Err(Failure::new(Exit::Refused, "namespace-gone", message, hint));
+                }
+                Err(error) if is_passing(&error) => {
+                    let why = why(&error);
+                    if self.deadline.is_over() {
+                        return Err(self.deadline.passed(&doing, &why));
+                    }
+                    if !std::mem::replace(&mut said, true) {
+                        ui.note(&format!("waits to {doing}: {}", one_line(&why)));
+                    }
+                    sleep(POLL_INTERVAL).await;
                 }
                 Err(error) => return Err(unanswered(&doing, &error)),
             }
         }
+    }
+
+    /// Whether the namespace is gone that was there when the plan was made: nobody makes it again.
+    fn has_lost_its_namespace(&self, planned: &Planned, error: &kube::Error) -> bool {
+        let kube::Error::Api(status) = error else { return false };
+        let Some(namespace) = &planned.key.namespace else { return false };
+        let is_it = |one: &&Planned| one.key.kind == "Namespace" && one.key.name == *namespace;
+        let own = self.survey.plan.iter().find(is_it);
+        let was_there = own.is_some_and(|one| one.action != Action::Create);
+        let said = format!("namespaces {namespace:?} not found");
+        was_there && status.code == 404 && status.message.contains(&said)
     }
 
     async fn wait_for(

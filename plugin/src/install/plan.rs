@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::object::{ObjectKey, is_member, managers};
 use super::path::{differences, lookup};
+use super::waits::remains;
 
 /// A field that would be changed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -60,6 +61,11 @@ pub(crate) enum Action {
     Foreign {
         /// Who manages it.
         managers: Vec<String>,
+    },
+    /// It is being deleted: what is applied to it goes with it.
+    Ending {
+        /// What holds it.
+        reason: String,
     },
     /// There is none yet, and the API server would refuse it.
     Refused {
@@ -129,6 +135,9 @@ pub(crate) fn decide(
             _ => Action::Create,
         };
     };
+    if live.pointer("/metadata/deletionTimestamp").is_some() {
+        return Action::Ending { reason: remains(live) };
+    }
     if adopt == Adopt::No && is_foreign(live, installation) {
         return Action::Foreign { managers: managers(live) };
     }
@@ -205,7 +214,7 @@ pub(crate) struct Counts {
     pub(crate) change: usize,
     /// They are as they should be.
     pub(crate) same: usize,
-    /// They have fields of others, are not of this installation, or are refused by the API server.
+    /// They have fields of others, are not of this installation, are being deleted, or are refused by the API server.
     pub(crate) refused: usize,
 }
 
@@ -218,9 +227,10 @@ impl Counts {
                 Action::Create => counts.create += 1,
                 Action::Change { .. } | Action::Unknown { .. } => counts.change += 1,
                 Action::Same => counts.same += 1,
-                Action::Conflict { .. } | Action::Foreign { .. } | Action::Refused { .. } => {
-                    counts.refused += 1;
-                }
+                Action::Conflict { .. }
+                | Action::Foreign { .. }
+                | Action::Ending { .. }
+                | Action::Refused { .. } => counts.refused += 1,
             }
         }
         counts
@@ -272,6 +282,19 @@ mod tests {
             to: Some(json!(3)),
         };
         assert_eq!(fields, [expected]);
+    }
+
+    #[test]
+    fn what_is_being_deleted_is_not_as_it_should_be() {
+        let mut going = stored(3);
+        going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        going["metadata"]["finalizers"] = json!(["example.com/hold"]);
+        let dry = DryRun::Stored(going.clone());
+        for adopt in [Adopt::No, Adopt::Yes] {
+            let action = decide(&object(), Some(&going), Some(&dry), "id", adopt);
+            let Action::Ending { reason } = action else { panic!("{action:?}") };
+            assert!(reason.contains("example.com/hold"), "{reason}");
+        }
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! What is removed of an installation, and in which order: first what could block the rest or would restore it, last
 //! what says what is installed. Pure.
 
+use std::collections::BTreeMap;
+
 use opensdn_deploy::names::{INVENTORY, MANAGED_BY_LABEL, configuration, webhook};
 use serde_json::Value;
 
@@ -82,29 +84,59 @@ pub(crate) fn is_of_webhook(stored: &Value, namespace: &str) -> bool {
     managed_by == Some(webhook::NAME) && webhooks.into_iter().flatten().all(is_here)
 }
 
-/// The kinds of objects that somebody else may have put into a namespace of ours, and that go with it.
-pub(crate) const OF_OTHERS: [(&str, &str); 11] = [
-    ("v1", "ConfigMap"),
-    ("v1", "PersistentVolumeClaim"),
-    ("v1", "Pod"),
-    ("v1", "Secret"),
-    ("v1", "Service"),
-    ("v1", "ServiceAccount"),
-    ("apps/v1", "DaemonSet"),
-    ("apps/v1", "Deployment"),
-    ("apps/v1", "StatefulSet"),
-    ("batch/v1", "CronJob"),
-    ("batch/v1", "Job"),
+/// Groups of which nothing in a namespace is somebody's: what is measured and asked there.
+const NOT_LOOKED_AT: [&str; 5] = [
+    "authorization.k8s.io",
+    "custom.metrics.k8s.io",
+    "events.k8s.io",
+    "external.metrics.k8s.io",
+    "metrics.k8s.io",
 ];
+/// Our own kinds: what becomes of them is said elsewhere, and what they own is no one else's.
+const OUR_KINDS: [&str; 2] = ["opensdn.io", "tf.tungsten.io"];
+/// Kinds that programs write by themselves, and that nobody misses.
+const WRITTEN: [&str; 4] = ["Endpoints", "EndpointSlice", "Event", "Lease"];
 
-/// Whether an object in a namespace of ours is somebody else's: no member, nothing that an owner has made, that Kubernetes
-/// puts into every namespace, that our pods write, or that the values name.
-pub(crate) fn is_of_others(stored: &Value, installation: &str, pull_secrets: &[String]) -> bool {
+/// Whether objects of a kind in a namespace of ours may be somebody else's, and go with it.
+pub(crate) fn is_looked_at(group: &str, kind: &str) -> bool {
+    !NOT_LOOKED_AT.contains(&group) && !WRITTEN.contains(&kind)
+}
+
+/// Of all objects in a namespace of ours those that are somebody else's. What something of ours has made by an owner
+/// reference, as a Deployment its pods, is not; an owner that is not in the namespace says nothing.
+pub(crate) fn of_others(
+    all: &[Value],
+    installation: &str,
+    pull_secrets: &[String],
+) -> Vec<ObjectKey> {
+    let by_uid: BTreeMap<&str, &Value> =
+        all.iter().filter_map(|one| Some((one.pointer("/metadata/uid")?.as_str()?, one))).collect();
+    let is_others = |one: &&Value| {
+        let mut object = *one;
+        // A chain of owners is short; one that leads to itself is nobody's.
+        for _ in 0..MOST_OWNERS {
+            if !is_of_others(object, installation, pull_secrets) {
+                return false;
+            }
+            let owner = object.pointer("/metadata/ownerReferences/0/uid").and_then(Value::as_str);
+            let Some(owner) = owner.and_then(|uid| by_uid.get(uid)) else { return true };
+            object = owner;
+        }
+        true
+    };
+    all.iter().filter(is_others).map(ObjectKey::of).collect()
+}
+
+/// So many owners are followed.
+const MOST_OWNERS: usize = 8;
+
+/// Whether an object in a namespace of ours is somebody else's, but for its owners: no member, nothing that Kubernetes puts
+/// into every namespace, that our pods write, or that the values name.
+fn is_of_others(stored: &Value, installation: &str, pull_secrets: &[String]) -> bool {
     let key = ObjectKey::of(stored);
-    let has_owner = stored
-        .pointer("/metadata/ownerReferences")
-        .and_then(Value::as_array)
-        .is_some_and(|owners| !owners.is_empty());
+    if OUR_KINDS.contains(&key.group()) {
+        return false;
+    }
     let is_of_kubernetes = match key.kind.as_str() {
         "ConfigMap" => {
             ["kube-root-ca.crt", "openshift-service-ca.crt"].contains(&key.name.as_str())
@@ -112,6 +144,7 @@ pub(crate) fn is_of_others(stored: &Value, installation: &str, pull_secrets: &[S
         "ServiceAccount" => {
             ["default", "builder", "deployer", "pipeline"].contains(&key.name.as_str())
         }
+        "RoleBinding" | "Role" => key.name.starts_with("system:"),
         "Secret" => {
             let kind = stored.pointer("/type").and_then(Value::as_str).unwrap_or_default();
             kind == "kubernetes.io/service-account-token" || pull_secrets.contains(&key.name)
@@ -120,7 +153,7 @@ pub(crate) fn is_of_others(stored: &Value, installation: &str, pull_secrets: &[S
     };
     let place = key.namespace.clone().unwrap_or_default();
     let is_written = || left_in_namespace(&place).contains(&key) || key.name == INVENTORY;
-    !is_member(stored, installation) && !has_owner && !is_of_kubernetes && !is_written()
+    !is_member(stored, installation) && !is_of_kubernetes && !is_written()
 }
 
 /// What our pods leave in the namespace of the webhook, for where that stays: it was there before.
@@ -166,8 +199,33 @@ mod tests {
         ] {
             assert!(!of(kind, name), "{kind} {name}");
         }
-        let owned = json!({"kind": "Pod", "metadata": {"name": "p", "ownerReferences": [{"kind": "ReplicaSet"}]}});
-        assert!(!is_of_others(&owned, "id", &[]));
+    }
+
+    #[test]
+    fn what_an_object_of_ours_has_made_goes_with_it_and_what_one_of_others_has_made_stays() {
+        let object = |kind: &str, name: &str, owner: Option<&str>| {
+            let owners: Vec<Value> = owner.iter().map(|uid| json!({"uid": uid})).collect();
+            json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "uid": name,
+                "namespace": "opensdn-operator", "ownerReferences": owners}})
+        };
+        let ours = crate::install::object::with_labels(object("Deployment", "d", None), "id");
+        let all = [
+            ours,
+            object("ReplicaSet", "rs", Some("d")),
+            object("Pod", "pod", Some("rs")),
+            object("Database", "db", None),
+            object("PersistentVolumeClaim", "data", Some("db")),
+            object("Secret", "of-a-cluster-wide-owner", Some("elsewhere")),
+            object("Secret", "loop", Some("loop")),
+            json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Redis",
+                "metadata": {"name": "redis1", "uid": "cr", "namespace": "opensdn-operator"}}),
+            object("StatefulSet", "redis1", Some("cr")),
+        ];
+        let found: Vec<String> =
+            of_others(&all, "id", &[]).into_iter().map(|key| key.name).collect();
+        assert_eq!(found, ["db", "data", "of-a-cluster-wide-owner", "loop"]);
+        assert!(is_looked_at("example.com", "Database") && is_looked_at("", "Secret"));
+        assert!(!is_looked_at("metrics.k8s.io", "PodMetrics") && !is_looked_at("", "Event"));
     }
 
     #[test]

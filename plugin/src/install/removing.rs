@@ -14,17 +14,19 @@ use super::applying::is_passing;
 use super::inventory::{self, Entry, Inventory};
 use super::object::{ObjectKey, is_member};
 use super::removal::{
-    Data, Kept, OF_OTHERS, Stage, is_of_others, is_of_webhook, left_in_namespace, stage,
+    Data, Kept, Stage, is_looked_at, is_of_webhook, left_in_namespace, of_others, stage,
     webhook_configurations,
 };
 use super::requests::Requests;
 use super::survey::{CONCURRENT, rendered};
-use super::waiting::{Deadline, POLL_INTERVAL};
-use super::waits::State;
-use crate::clients::unanswered;
-use crate::exit::Failure;
-use crate::ui::Ui;
+use super::waiting::{Deadline, END_OF, POLL_INTERVAL};
+use super::waits::{State, remains};
+use crate::clients::{unanswered, why};
+use crate::exit::{Exit, Failure};
+use crate::ui::{Ui, one_line};
 
+/// So many objects are named.
+const SHOWN: usize = 20;
 /// So often a refusal by a webhook of ours is tried again where its configuration is not there any more.
 const MOST_DENIALS: u32 = 10;
 
@@ -50,6 +52,9 @@ pub(crate) struct Removal {
     /// Namespaces that stay and have labels of ours.
     released: Vec<ObjectKey>,
     namespace: String,
+    pull_secrets: Vec<String>,
+    /// The UIDs of all that was in namespaces that go.
+    seen: BTreeSet<String>,
 }
 
 impl Removal {
@@ -71,8 +76,12 @@ impl Removal {
             Some(inventory) => inventory.entries.clone(),
             None => default_entries(values, &installation)?,
         };
-        let mut removal =
-            Self { data: Some(data), namespace: namespace.to_owned(), ..Self::default() };
+        let mut removal = Self {
+            data: Some(data),
+            namespace: namespace.to_owned(),
+            pull_secrets: values.image_pull_secrets.clone(),
+            ..Self::default()
+        };
         let mut definitions = Vec::new();
         for (entry, stored) in stored(requests, entries).await? {
             if !is_member(&stored, &installation) {
@@ -89,8 +98,9 @@ impl Removal {
                     removal.keep(entry.key, Kept::Unknown)
                 }
                 Ok(Stage::Namespaces) if own.contains(&entry.key.name.as_str()) => {
-                    let pull = &values.image_pull_secrets;
-                    let others = others(requests, &entry.key.name, &installation, pull).await?;
+                    let all = in_namespace(requests, &entry.key.name).await?;
+                    removal.seen.extend(all.iter().filter_map(uid_of));
+                    let others = of_others(&all, &installation, &removal.pull_secrets);
                     if others.is_empty() {
                         removal.stages.entry(Stage::Namespaces).or_default().push(stored);
                     } else {
@@ -228,6 +238,32 @@ impl Removal {
         self.removed().is_empty() && self.released.is_empty()
     }
 
+    /// That this user may delete all of it: half of an installation without the other is worse than all of it.
+    ///
+    /// # Errors
+    /// He may not, or the cluster does not answer.
+    pub(crate) async fn refuse_missing_rights(&self, requests: &Requests) -> Result<(), Failure> {
+        let data = self.custom_resources.iter().filter(|_| self.data == Some(Data::Purge));
+        let all = self.configurations.iter().chain(self.stages.values().flatten());
+        let all = all.chain(&self.left).chain(data.take(1));
+        let asked = stream::iter(all).map(async |stored| requests.may_not_delete(stored).await);
+        let asked: Vec<Option<String>> = asked.buffered(CONCURRENT).try_collect().await?;
+        let mut causes: Vec<String> = asked.into_iter().flatten().collect();
+        if causes.is_empty() {
+            return Ok(());
+        }
+        let number = causes.len();
+        causes.truncate(SHOWN);
+        if number > SHOWN {
+            causes.push(format!("and {} more", number - SHOWN));
+        }
+        let message = "nothing has been deleted: you may not delete all of it";
+        let hint = "remove it as who may install it, such as cluster-admin";
+        let mut failure = Failure::new(Exit::Refused, "may-not-delete", message, hint);
+        failure.causes = causes;
+        Err(failure)
+    }
+
     /// Carries it out. Returns when all of it is gone.
     ///
     /// # Errors
@@ -240,12 +276,12 @@ impl Removal {
     ) -> Result<(), Failure> {
         let work = Deleting { requests, deadline, namespace: &self.namespace };
         self.stage(&work, Stage::Writer, ui).await?;
-        work.delete(&self.configurations).await?;
+        work.delete(&self.configurations, ui).await?;
         work.gone("webhook configurations", &self.configurations, ui).await?;
         ui.note(&format!("webhook configurations: {} deleted", self.configurations.len()));
         if self.data == Some(Data::Purge) {
             // While the operator runs, which may have to let them go.
-            work.delete(&self.custom_resources).await?;
+            work.delete(&self.custom_resources, ui).await?;
             work.gone("custom resources", &self.custom_resources, ui).await?;
             ui.note(&format!("custom resources: {} deleted", self.custom_resources.len()));
         }
@@ -258,7 +294,7 @@ impl Removal {
         for key in &self.released {
             requests.release(key).await?;
         }
-        work.delete(&self.left).await?;
+        work.delete(&self.left, ui).await?;
         self.namespaces(&work, ui).await
     }
 
@@ -272,7 +308,7 @@ impl Removal {
             Stage::Definitions => "CRDs",
             Stage::Namespaces => "namespaces",
         };
-        work.delete(objects).await?;
+        work.delete(objects, ui).await?;
         work.gone(what, objects, ui).await?;
         ui.note(&format!("{what}: {} deleted", objects.len()));
         Ok(())
@@ -285,11 +321,45 @@ impl Removal {
         let (last, others): (Vec<&Value>, Vec<&Value>) = all.iter().partition(is_last);
         for objects in [others, last] {
             let objects: Vec<Value> = objects.into_iter().cloned().collect();
-            work.delete(&objects).await?;
+            for namespace in &objects {
+                self.refuse_what_came(work.requests, namespace).await?;
+            }
+            work.delete(&objects, ui).await?;
             work.gone("namespaces", &objects, ui).await?;
         }
         ui.note(&format!("namespaces: {} deleted", all.len()));
         Ok(())
+    }
+}
+
+impl Removal {
+    /// Between the first look and the end of the programs minutes may be, and all in a namespace goes with it.
+    async fn refuse_what_came(
+        &self,
+        requests: &Requests,
+        namespace: &Value,
+    ) -> Result<(), Failure> {
+        let key = ObjectKey::of(namespace);
+        let installation = inventory::installation(&self.namespace);
+        let mut all = in_namespace(requests, &key.name).await?;
+        // What was there is known, and what that has made since goes with it.
+        let is_seen = |uid: Option<&Value>| {
+            uid.and_then(Value::as_str).is_some_and(|uid| self.seen.contains(uid))
+        };
+        all.retain(|one| {
+            !is_seen(one.pointer("/metadata/uid"))
+                && !is_seen(one.pointer("/metadata/ownerReferences/0/uid"))
+        });
+        let found = of_others(&all, &installation, &self.pull_secrets);
+        if found.is_empty() {
+            return Ok(());
+        }
+        requests.release(&key).await?;
+        let message = format!("{key} stays: objects of others have come into it meanwhile");
+        let hint = "all else of it is removed; move them, or delete the namespace yourself";
+        let mut failure = Failure::new(Exit::Refused, "objects-of-others", message, hint);
+        failure.causes = found.iter().map(ToString::to_string).collect();
+        Err(failure)
     }
 }
 
@@ -310,21 +380,19 @@ async fn stored(requests: &Requests, entries: Vec<Entry>) -> Result<Vec<(Entry, 
     Ok(stored.into_iter().flatten().collect())
 }
 
-/// The objects in a namespace of ours that are not of the installation.
-async fn others(
-    requests: &Requests,
-    namespace: &str,
-    installation: &str,
-    pull_secrets: &[String],
-) -> Result<Vec<ObjectKey>, Failure> {
-    let listed = stream::iter(OF_OTHERS).map(async |(api_version, kind)| {
-        let resource = ObjectKey::within(namespace, api_version, kind, "").resource();
-        requests.list(&resource, Some(namespace), "").await
-    });
+/// All objects in a namespace of ours that may be somebody else's.
+async fn in_namespace(requests: &Requests, namespace: &str) -> Result<Vec<Value>, Failure> {
+    let kinds = requests.kinds_in_namespaces().await?.into_iter();
+    let kinds: Vec<ApiResource> =
+        kinds.filter(|kind| is_looked_at(&kind.group, &kind.kind)).collect();
+    let listed =
+        stream::iter(&kinds).map(async |kind| requests.list(kind, Some(namespace), "").await);
     let listed: Vec<Vec<Value>> = listed.buffered(CONCURRENT).try_collect().await?;
-    let others = listed.into_iter().flatten();
-    let others = others.filter(|stored| is_of_others(stored, installation, pull_secrets));
-    Ok(others.map(|stored| ObjectKey::of(&stored)).collect())
+    Ok(listed.into_iter().flatten().collect())
+}
+
+fn uid_of(stored: &Value) -> Option<String> {
+    stored.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned)
 }
 
 /// What a CRD defines, in the version in which it is stored.
@@ -355,24 +423,30 @@ pub(crate) struct Deleting<'a> {
 
 impl Deleting<'_> {
     /// Deletes the objects as they were read.
-    pub(crate) async fn delete(&self, objects: &[Value]) -> Result<(), Failure> {
+    pub(crate) async fn delete(&self, objects: &[Value], ui: &mut Ui) -> Result<(), Failure> {
         for stored in objects {
-            self.delete_one(stored).await?;
+            self.delete_one(stored, ui).await?;
         }
         Ok(())
     }
 
-    async fn delete_one(&self, stored: &Value) -> Result<(), Failure> {
+    async fn delete_one(&self, stored: &Value, ui: &mut Ui) -> Result<(), Failure> {
         let doing = format!("delete {}", ObjectKey::of(stored));
-        let mut denials = 0;
+        let (mut denials, mut said) = (0, false);
         loop {
             let error = match self.deadline.within(&doing, self.requests.delete(stored)).await? {
                 Ok(_) => return Ok(()),
                 Err(error) => error,
             };
             let is_denied = is_denied_by_ours(&error) && denials < MOST_DENIALS;
-            if !(is_denied || is_passing(&error)) || self.deadline.is_over() {
+            if !(is_denied || is_passing(&error)) {
                 return Err(unanswered(&doing, &error));
+            }
+            if self.deadline.is_over() {
+                return Err(self.deadline.passed(&doing, &why(&error)));
+            }
+            if !std::mem::replace(&mut said, true) {
+                ui.note(&format!("waits to {doing}: {}", one_line(&why(&error))));
             }
             // What is refused by a webhook that was restored would be so to the end. Without one an API server that
             // still knows it asks it for a moment; a webhook of another installation asks on.
@@ -380,6 +454,22 @@ impl Deleting<'_> {
             denials = if was_there { 0 } else { denials + u32::from(is_denied) };
             sleep(POLL_INTERVAL).await;
         }
+    }
+
+    /// What an object that is being deleted waits for. While pods of a namespace end, it does not say so itself.
+    async fn held_by(&self, key: &ObjectKey, stored: &Value) -> String {
+        let text = remains(stored);
+        let has_reason = text.contains(':') || text.contains(',');
+        if key.kind != "Namespace" || has_reason {
+            return text;
+        }
+        let pods = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Pod"));
+        // Who may not list them is given no reason.
+        let pods = self.requests.list(&pods, Some(&key.name), "").await.unwrap_or_default();
+        let Some(pod) = pods.first() else { return text };
+        let node = pod.pointer("/spec/nodeName").and_then(Value::as_str);
+        let node = node.map_or_else(String::new, |node| format!(" on node {node}"));
+        format!("{text}; {}{node}: {}", ObjectKey::of(pod), remains(pod))
     }
 
     /// Waits until the objects are gone.
@@ -395,12 +485,12 @@ impl Deleting<'_> {
         let state = async |key: &ObjectKey| -> Result<State, Failure> {
             Ok(match self.requests.get(key).await? {
                 Some(stored) if uids.get(key) == Some(&uid(&stored)) => {
-                    State::Waiting(remains(&stored))
+                    State::Waiting(self.held_by(key, &stored).await)
                 }
                 _ => State::Ready,
             })
         };
-        let what = format!("the end of {what}");
+        let what = format!("{END_OF} {what}");
         self.deadline.wait_for(&what, uids.keys().cloned().collect(), ui, state).await
     }
 
@@ -428,27 +518,6 @@ fn is_denied_by_ours(error: &kube::Error) -> bool {
     said.split_once('"').is_some_and(|(name, said)| {
         name.ends_with(".opensdn.io") && said.trim_start().starts_with("denied the request")
     })
-}
-
-/// Why an object that is deleted is still there.
-fn remains(stored: &Value) -> String {
-    let finalizers = stored.pointer("/metadata/finalizers").and_then(Value::as_array);
-    let finalizers: Vec<&str> =
-        finalizers.into_iter().flatten().filter_map(Value::as_str).collect();
-    let is_namespace = stored.get("kind").and_then(Value::as_str) == Some("Namespace");
-    let conditions =
-        stored.pointer("/status/conditions").filter(|_| is_namespace).and_then(Value::as_array);
-    let said: Vec<&str> = conditions
-        .into_iter()
-        .flatten()
-        .filter(|one| one.get("status").and_then(Value::as_str) == Some("True"))
-        .filter_map(|one| one.get("message").and_then(Value::as_str))
-        .collect();
-    match (finalizers.is_empty(), said.is_empty()) {
-        (_, false) => format!("it is being deleted: {}", said.join("; ")),
-        (false, true) => format!("it is being deleted, and waits for {}", finalizers.join(", ")),
-        (true, true) => "it is being deleted".to_owned(),
-    }
 }
 
 #[cfg(test)]
@@ -498,7 +567,8 @@ mod tests {
         let requests = requests(&server);
         let deadline = Deadline::after(Duration::from_secs(60));
         let work = Deleting { requests: &requests, deadline, namespace: "opensdn-system" };
-        work.delete(&[manager()]).await.unwrap();
+        let mut ui = Ui::plain(anstream::ColorChoice::Never, None::<crate::output::DocumentFormat>);
+        work.delete(&[manager()], &mut ui).await.unwrap();
         let deletions = server.seen().into_iter().filter(|one| one.starts_with("DELETE"));
         let deletions: Vec<String> = deletions.collect();
         assert_eq!(deletions.len(), 3, "{deletions:?}");

@@ -6,6 +6,7 @@ use kube::api::{
     ValidationDirective,
 };
 use kube::core::TypeMeta;
+use kube::discovery::{ApiGroup, Discovery, Scope, verbs};
 use kube::{Api, Client};
 use opensdn_deploy::names::MANAGED_BY_LABEL;
 use serde_json::{Value, json};
@@ -70,6 +71,20 @@ impl Requests {
             Err(kube::Error::Api(status)) if is_absent(&status) => Ok(None),
             Err(error) => Err(unanswered(&format!("read {key}"), &error)),
         }
+    }
+
+    /// Every kind that is in namespaces and can be listed, each in its most stable version.
+    ///
+    /// # Errors
+    /// The cluster does not answer, or not this user.
+    pub(crate) async fn kinds_in_namespaces(&self) -> Result<Vec<ApiResource>, Failure> {
+        let discovery = Discovery::new(self.client.clone()).run_aggregated().await;
+        let discovery = discovery
+            .map_err(|error| unanswered("ask the cluster which kinds it serves", &error))?;
+        let all = discovery.groups().flat_map(ApiGroup::resources_by_stability);
+        let listed = all
+            .filter(|(_, of)| of.scope == Scope::Namespaced && of.supports_operation(verbs::LIST));
+        Ok(listed.map(|(kind, _)| kind).collect())
     }
 
     /// The objects of a kind with these labels; none where the kind is not served.
@@ -206,6 +221,24 @@ impl Requests {
         }
         let applied = self.apply(&object, true, Apply::Store).await;
         applied.map(drop).map_err(|error| unanswered(&format!("release {key}"), &error))
+    }
+
+    /// Why this user may not delete the object; nothing is deleted.
+    ///
+    /// # Errors
+    /// The cluster does not answer.
+    pub(crate) async fn may_not_delete(&self, stored: &Value) -> Result<Option<String>, Failure> {
+        let key = ObjectKey::of(stored);
+        let params = DeleteParams { dry_run: true, ..DeleteParams::background() };
+        match self.api(&key.resource(), key.namespace.as_deref()).delete(&key.name, &params).await {
+            Err(error @ kube::Error::Api(_)) => {
+                let failure = unanswered(&format!("delete {key}"), &error);
+                // What a webhook says counts when it is asked for good: by then it may be gone.
+                Ok((failure.code == "forbidden").then(|| format!("{key}: {}", why(&error))))
+            }
+            Err(error) => Err(unanswered(&format!("delete {key}"), &error)),
+            Ok(_) => Ok(None),
+        }
     }
 
     /// Deletes the object if it is still the one that was read.

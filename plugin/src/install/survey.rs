@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::inventory::{self, Entry, Inventory, Progress, VERSION};
 use super::object::{ObjectKey, is_member, with_labels};
-use super::plan::{Adopt, Counts, DryRun, Planned, decide, is_foreign};
+use super::plan::{Action, Adopt, Counts, DryRun, Planned, decide, is_foreign};
 use super::requests::Requests;
 use super::take_over::{SECOND, TakeOver, operators, take_over};
 use super::values::steps;
@@ -183,6 +183,12 @@ impl Survey {
     /// How many objects each action is planned for.
     pub(crate) fn counts(&self) -> Counts {
         Counts::of(&self.plan)
+    }
+
+    /// What is being deleted.
+    pub(crate) fn ending(&self) -> Vec<ObjectKey> {
+        let ending = self.plan.iter().filter(|one| matches!(one.action, Action::Ending { .. }));
+        ending.map(|one| one.key.clone()).collect()
     }
 
     /// The inventory as it shall be.

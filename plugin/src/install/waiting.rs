@@ -6,7 +6,8 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::object::ObjectKey;
-use super::waits::State;
+use super::requests::Requests;
+use super::waits::{State, remains};
 use crate::exit::{Exit, Failure};
 use crate::ui::Ui;
 
@@ -14,6 +15,8 @@ use crate::ui::Ui;
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// What has begun may take so much longer than the deadline: how far it is is said also where the time is over.
 const LAST_LOOK: Duration = Duration::from_secs(5);
+/// What is waited for begins with it, where that is that objects are gone.
+pub(crate) const END_OF: &str = "the end of";
 /// So many objects are named that are waited for.
 const SHOWN: usize = 5;
 
@@ -56,6 +59,15 @@ impl Deadline {
             let hint = "it may be done all the same; the same command continues, longer with --timeout 30m";
             Failure::new(Exit::TimedOut, "timed-out", message, hint)
         })
+    }
+
+    /// The time is over, and the last answer was this.
+    pub(crate) fn passed(&self, doing: &str, why: &str) -> Failure {
+        let message = format!("failed to {doing} within {} s", self.timeout.as_secs());
+        let hint = "the same command continues, longer with --timeout";
+        let mut failure = Failure::new(Exit::TimedOut, "timed-out", message, hint);
+        failure.causes = vec![why.to_owned()];
+        failure
     }
 
     /// Waits until each of the objects is ready.
@@ -102,10 +114,38 @@ impl Deadline {
         }
     }
 
+    /// Waits until objects that are being deleted are gone.
+    ///
+    /// # Errors
+    /// The time is over, or the cluster does not answer.
+    pub(crate) async fn end_of(
+        &self,
+        what: &str,
+        requests: &Requests,
+        keys: Vec<ObjectKey>,
+        ui: &mut Ui,
+    ) -> Result<(), Failure> {
+        let state = async |key: &ObjectKey| -> Result<State, Failure> {
+            Ok(match requests.get(key).await? {
+                Some(stored) if stored.pointer("/metadata/deletionTimestamp").is_some() => {
+                    State::Waiting(remains(&stored))
+                }
+                _ => State::Ready,
+            })
+        };
+        self.wait_for(&format!("{END_OF} {what}"), keys, ui, state).await
+    }
+
     fn late(&self, what: &str, waiting: &[(ObjectKey, String)]) -> Failure {
+        let (word, hint) = match what.starts_with(END_OF) {
+            true => ("not gone", "what holds it has to go first; the same command continues then"),
+            false => (
+                "not ready",
+                "it may still become ready; the same command continues to wait, longer with --timeout",
+            ),
+        };
         let message =
-            format!("{what}: {} not ready after {} s", waiting.len(), self.timeout.as_secs());
-        let hint = "it may still become ready; the same command continues to wait, longer with --timeout 30m";
+            format!("{what}: {} {word} after {} s", waiting.len(), self.timeout.as_secs());
         let mut failure = Failure::new(Exit::TimedOut, "timed-out", message, hint);
         failure.causes =
             waiting.iter().take(SHOWN).map(|(key, why)| format!("{key}: {why}")).collect();

@@ -156,6 +156,27 @@ pub(crate) fn policy(stored: &Value) -> State {
     }
 }
 
+/// Why an object that is deleted is still there.
+pub(crate) fn remains(stored: &Value) -> String {
+    let finalizers = stored.pointer("/metadata/finalizers").and_then(Value::as_array);
+    let finalizers: Vec<&str> =
+        finalizers.into_iter().flatten().filter_map(Value::as_str).collect();
+    let is_namespace = stored.get("kind").and_then(Value::as_str) == Some("Namespace");
+    let conditions =
+        stored.pointer("/status/conditions").filter(|_| is_namespace).and_then(Value::as_array);
+    let said: Vec<&str> = conditions
+        .into_iter()
+        .flatten()
+        .filter(|one| one.get("status").and_then(Value::as_str) == Some("True"))
+        .filter_map(|one| one.get("message").and_then(Value::as_str))
+        .collect();
+    match (finalizers.is_empty(), said.is_empty()) {
+        (_, false) => format!("it is being deleted: {}", said.join("; ")),
+        (false, true) => format!("it is being deleted, and waits for {}", finalizers.join(", ")),
+        (true, true) => "it is being deleted".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -64,10 +64,10 @@ pub(super) fn is_of_a_run(namespace: &Value) -> bool {
 /// Whether the namespace is of a run that cannot be at work any more, by the clock of the API server or, where it says
 /// none, our own.
 pub(super) fn is_left_over(namespace: &Value, now: i64) -> bool {
-    let is_ours = label(namespace, MANAGED_BY_LABEL) == Some(MANAGER);
     let created = label(namespace, CREATED).and_then(|created| created.parse::<i64>().ok());
     let is_old = created.is_some_and(|at| now - at > TTL.as_secs().cast_signed());
-    is_ours && label(namespace, LABEL).is_some() && is_old
+    // Labels alone are not enough: who may label a namespace must not have it deleted.
+    is_of_a_run(namespace) && is_old
 }
 
 /// The DaemonSet: a pod on each of these nodes.
@@ -222,6 +222,10 @@ mod tests {
         one["metadata"]["labels"][MANAGED_BY_LABEL] = json!("another");
         assert!(!is_left_over(&one, second + 16 * 60), "it is not ours");
         assert!(!is_of_a_run(&one));
+        let mut another = namespace("victim", second);
+        assert!(!is_left_over(&another, second + 16 * 60), "labels alone are not enough");
+        another["metadata"]["name"] = json!(namespace_name());
+        assert!(is_left_over(&another, second + 16 * 60));
     }
 
     #[test]

@@ -208,9 +208,9 @@ pub(super) fn refuse_over(upgrade: &Upgrade) -> Result<(), Failure> {
     match stage::phase(upgrade).filter(|phase| over.contains(phase) && stage::is_over(upgrade)) {
         Some(Phase::Refused) => {
             let message =
-                format!("the Upgrade {} has not begun: it is Refused", upgrade.name_any());
+                format!("the Upgrade {} has not started: it is Refused", upgrade.name_any());
             refuse(
-                "not-begun",
+                "not-started",
                 &message,
                 &format!("to have it not begin: {}", stage::deletion(upgrade)),
             )

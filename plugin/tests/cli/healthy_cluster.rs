@@ -67,6 +67,16 @@ pub(crate) fn healthy_cluster() -> FakeApiServer {
     server
 }
 
+/// Kinds in namespaces, as aggregated discovery has them.
+fn served(group: &str, kinds: &[&str]) -> Value {
+    let resource = |kind: &&str| {
+        json!({"resource": format!("{}s", kind.to_lowercase()), "scope": "Namespaced", "verbs": ["list"],
+            "responseKind": {"group": group, "version": "v1", "kind": kind}})
+    };
+    let resources: Vec<Value> = kinds.iter().map(resource).collect();
+    json!({"metadata": {"name": group}, "versions": [{"version": "v1", "resources": resources}]})
+}
+
 /// What the API server says by itself: everything is allowed.
 fn reviewed(asked: &Asked) -> Option<Reply> {
     if asked.line == "GET /version" {
@@ -91,8 +101,10 @@ fn reviewed(asked: &Asked) -> Option<Reply> {
                 "rbac.authorization.k8s.io",
             ];
             let group = |name: &str| json!({"versions": [{"groupVersion": format!("{name}/v1")}]});
-            json!({"groups": versions.map(group)})
+            // For who asks for both forms.
+            json!({"groups": versions.map(group), "items": [served("apps", &["Deployment", "DaemonSet", "StatefulSet"])]})
         }
+        "GET /api" => json!({"items": [served("", &["ConfigMap", "Pod", "Secret", "Service"])]}),
         _ => return None,
     };
     Some(Reply::Document(201, "", answer))

@@ -142,7 +142,11 @@ impl StoredObjects {
             }
             ("DELETE", Some(_), None) => {
                 let found = self.found(path);
-                self.0.lock().unwrap().remove(path);
+                // A deletion says that in its body.
+                let is_dry = body().get("dryRun").is_some_and(|dry| !dry.is_null());
+                if !is_dry {
+                    self.0.lock().unwrap().remove(path);
+                }
                 found
             }
             _ => None,

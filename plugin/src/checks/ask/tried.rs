@@ -25,7 +25,9 @@ pub(crate) async fn applied(
         causes.collect::<Vec<_>>().join(": ")
     })?;
     let refused = survey.plan.iter().filter_map(|one| match &one.action {
-        Action::Refused { reason } => Some(format!("{}: {reason}", one.key)),
+        Action::Refused { reason } | Action::Ending { reason } => {
+            Some(format!("{}: {reason}", one.key))
+        }
         _ => None,
     });
     Ok(Applied { objects: survey.plan.len(), refused: refused.collect() })

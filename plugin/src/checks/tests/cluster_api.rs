@@ -39,13 +39,17 @@ fn rights_apis_and_owners() {
     let tried = |refused: &[&str]| {
         let refused = refused.iter().map(|one| (*one).to_owned()).collect();
         but(|world| {
-            world.may_grant = Read::Known(false);
             world.applied = Some(Ok(Applied { objects: 72, refused }));
         })
     };
     says(&tried(&[]), "K003", Outcome::Ok, "none of 72 objects would be refused");
     let refused = tried(&["ClusterRole/a: no"]);
     says(&refused, "K003", Outcome::Fail, "1 of 72 objects would be refused: ClusterRole/a: no");
+    let may_not_bind = but(|world| {
+        world.may_grant = Read::Known(false);
+        world.applied = Some(Ok(Applied { objects: 72, refused: Vec::new() }));
+    });
+    says(&may_not_bind, "K003", Outcome::Uncertain, "escalate and bind");
     let unknown = but(|world| world.applied = Some(Err("it does not answer".to_owned())));
     says(&unknown, "K003", Outcome::Uncertain, "is not known: it does not answer");
 

@@ -42,7 +42,8 @@ fn an_upgrade_pauses_where_something_is_to_come() {
     assert_eq!(written(pause(&upgrade(json!({}), running.clone()))), json!({"paused": true}));
     assert!(already(pause(&upgrade(json!({"paused": true}), running))).contains("paused"));
     assert_eq!(written(pause(&upgrade(json!({}), json!(null)))), json!({"paused": true}));
-    for (phase, code) in [("Succeeded", "over"), ("RolledBack", "over"), ("Refused", "not-begun")] {
+    for (phase, code) in [("Succeeded", "over"), ("RolledBack", "over"), ("Refused", "not-started")]
+    {
         assert_eq!(refused(pause(&upgrade(json!({}), status(phase, &[], &[])))), code, "{phase}");
     }
     for phase in ["RollingBack", "Stopped"] {
