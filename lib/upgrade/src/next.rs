@@ -243,11 +243,11 @@ impl Run<'_> {
     }
 
     fn soak(&self) -> Duration {
-        duration(self.at.spec.soak.as_deref(), SOAK)
+        soak(self.at.spec)
     }
 
     fn timeout(&self) -> Duration {
-        duration(self.at.spec.wave_timeout.as_deref(), TIMEOUT)
+        wave_timeout(self.at.spec)
     }
 
     fn deadline(&self) -> String {
@@ -399,6 +399,16 @@ fn is_of_nodes(step: &Step) -> bool {
 /// Whether nothing more is to be done for a wave or step on the way to the new images.
 fn is_over(state: State) -> bool {
     matches!(state, State::Succeeded | State::Skipped)
+}
+
+/// How long all has to be well after the first pod of a service, and after each wave.
+pub(crate) fn soak(spec: &UpgradeSpec) -> Duration {
+    duration(spec.soak.as_deref(), SOAK)
+}
+
+/// How long a wave may be without progress.
+pub(crate) fn wave_timeout(spec: &UpgradeSpec) -> Duration {
+    duration(spec.wave_timeout.as_deref(), TIMEOUT)
 }
 
 fn duration(given: Option<&str>, default: Duration) -> Duration {

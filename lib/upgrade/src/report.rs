@@ -1,12 +1,12 @@
 //! How an Upgrade went: a view of its object, whose format stays (`opensdn.io/upgrade-report/v1`).
 
 use opensdn_crds::upgrade::{
-    GateCheck, ImageChange, NodeInterruption, Phase, ServiceHealth, State, Step, UpgradeRemark,
-    UpgradeSpec, UpgradeStatus,
+    GateCheck, ImageChange, NodeInterruption, OnFailure, Phase, ServiceHealth, Skip, State, Step,
+    UpgradeRemark, UpgradeSpec, UpgradeStatus,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::next::{FAILURE, is_on_its_way_back};
+use crate::next::{self, FAILURE, is_on_its_way_back};
 use crate::plan;
 use crate::time::parse;
 
@@ -53,6 +53,9 @@ pub struct Report {
     pub plan: Option<String>,
     /// Who asked for it, as he said.
     pub requested_by: Option<String>,
+    /// How it was to be done.
+    #[serde(default)]
+    pub options: Options,
     /// RFC 3339.
     pub started_at: Option<String>,
     /// RFC 3339.
@@ -74,6 +77,48 @@ pub struct Report {
     pub unplanned_restarts: i64,
     /// How the services were before.
     pub before: Vec<ServiceHealth>,
+}
+
+/// How an Upgrade was to be done, with what counts where nothing was said.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "camelCase")]
+pub struct Options {
+    /// How long a wave may be without progress, in seconds.
+    pub wave_timeout_seconds: u64,
+    /// How long all has to be well after the first pod of a service and after each wave, in seconds.
+    pub soak_seconds: u64,
+    /// What becomes of a wave that fails, where it was said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_failure: Option<OnFailure>,
+    /// Whether nodes pull the new images before anything is changed.
+    pub pre_pull: bool,
+    /// On how many nodes vrouters are replaced at a time.
+    pub vrouters_at_once: i64,
+    /// Whether vrouters wait until their nodes are drained.
+    pub wait_for_drain: bool,
+    /// Waves before which it pauses.
+    pub pause_before: Vec<String>,
+    /// Refusals that it passes over.
+    pub force: Vec<String>,
+    /// Services that are left out, with the reason and who wants it.
+    pub left_out: Vec<Skip>,
+}
+
+impl Options {
+    fn of(spec: &UpgradeSpec) -> Self {
+        Self {
+            wave_timeout_seconds: next::wave_timeout(spec).as_secs(),
+            soak_seconds: next::soak(spec).as_secs(),
+            on_failure: spec.on_failure,
+            pre_pull: spec.pre_pull != Some(false),
+            vrouters_at_once: spec.vrouters_at_once.unwrap_or(1),
+            wait_for_drain: spec.wait_for_drain == Some(true),
+            pause_before: spec.pause_before.clone().unwrap_or_default(),
+            force: spec.force.clone().unwrap_or_default(),
+            left_out: spec.skip.clone().unwrap_or_default(),
+        }
+    }
 }
 
 /// By what it failed last.
@@ -186,6 +231,7 @@ pub fn report(upgrade: &str, spec: &UpgradeSpec, status: &UpgradeStatus) -> Repo
         to: status.to.clone(),
         plan: status.plan.clone(),
         requested_by: spec.requested_by.clone(),
+        options: Options::of(spec),
         started_at: status.started_at.clone(),
         finished_at: status.finished_at.clone(),
         seconds: seconds(status.started_at.as_ref(), status.finished_at.as_ref()),
@@ -335,5 +381,30 @@ mod tests {
         assert_eq!(report.waves[0].finished_at, time(31));
         let text = serde_json::to_value(&report).unwrap();
         assert_eq!((&text["format"], &text["verdict"]), (&FORMAT.into(), &"succeeded".into()));
+    }
+
+    #[test]
+    fn a_report_says_how_it_was_to_be_done_also_where_nothing_was_said() {
+        let of = |spec: &UpgradeSpec| report("tf/a", spec, &UpgradeStatus::default()).options;
+        let usual = of(&UpgradeSpec::default());
+        assert_eq!((usual.wave_timeout_seconds, usual.soak_seconds), (900, 30));
+        assert!(usual.pre_pull && !usual.wait_for_drain && usual.vrouters_at_once == 1);
+        let skip = Skip {
+            step: "Webui/a".to_owned(),
+            reason: "later".to_owned(),
+            requested_by: Some("ann".to_owned()),
+        };
+        let given = of(&UpgradeSpec {
+            wave_timeout: Some("1h".to_owned()),
+            soak: Some("2m".to_owned()),
+            on_failure: Some(OnFailure::Stop),
+            pre_pull: Some(false),
+            force: Some(vec!["OSDN5008".to_owned()]),
+            skip: Some(vec![skip.clone()]),
+            ..UpgradeSpec::default()
+        });
+        assert_eq!((given.wave_timeout_seconds, given.soak_seconds), (3600, 120));
+        assert_eq!((given.on_failure, given.pre_pull), (Some(OnFailure::Stop), false));
+        assert_eq!((given.force, given.left_out), (vec!["OSDN5008".to_owned()], vec![skip]));
     }
 }
