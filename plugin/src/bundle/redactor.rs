@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use opensdn_manifests::read_limited_text;
 use regex::Regex;
 use serde_json::{Map, Value};
 
@@ -97,13 +98,16 @@ impl Redactor {
     }
 }
 
+/// The most of a file of patterns.
+const MOST_PATTERNS: u64 = 1 << 20;
+
 /// The patterns of a file, one a line; what begins with `#` is a comment.
 ///
 /// # Errors
 /// It cannot be read, or a line is no pattern.
 pub(crate) fn patterns(path: &Path) -> Result<Vec<Regex>, PatternError> {
     let file = path.display().to_string();
-    let text = std::fs::read_to_string(path)
+    let text = read_limited_text(path, MOST_PATTERNS)
         .map_err(|source| PatternError::Read { file: file.clone(), source })?;
     let lines = text.lines().enumerate().map(|(number, line)| (number + 1, line.trim_end()));
     let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
@@ -143,6 +147,11 @@ mod tests {
         let clean = json!({"status": {"nodes": {"address-1": {"host": "<redacted>"}, "<redacted>": 1, "<redacted> 2": 2}},
             "password": "<redacted>", "list": ["address-2", 5]});
         assert_eq!(object, clean);
+    }
+
+    #[test]
+    fn patterns_without_an_end_are_an_error() {
+        assert!(patterns(Path::new("/dev/zero")).is_err());
     }
 
     #[test]

@@ -129,10 +129,18 @@ pub(super) fn rights(world: &World) -> Verdict {
 fn tried(rights: usize, applied: &Result<Applied, String>) -> Verdict {
     let rights = format!("all {} are granted", number_of(rights, "needed right"));
     match applied {
-        Ok(Applied { objects, refused }) if refused.is_empty() => {
+        Ok(Applied { objects, refused, untried }) if refused.is_empty() && !untried.is_empty() => {
+            Verdict::uncertain(format!(
+                "{rights}; whether {} of {objects} objects would be refused is not known: {}",
+                untried.len(),
+                few(untried)
+            ))
+            .fix("kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations")
+        }
+        Ok(Applied { objects, refused, .. }) if refused.is_empty() => {
             Verdict::ok(format!("{rights}, and none of {objects} objects would be refused"))
         }
-        Ok(Applied { objects, refused }) => Verdict::fail(format!(
+        Ok(Applied { objects, refused, .. }) => Verdict::fail(format!(
             "{rights}, but {} of {objects} objects would be refused: {}",
             refused.len(),
             few(refused)

@@ -121,6 +121,8 @@ pub(crate) struct Applied {
     pub(crate) objects: usize,
     /// Those that would be refused, each with the reason.
     pub(crate) refused: Vec<String>,
+    /// Those of which that is not known, each with the reason.
+    pub(crate) untried: Vec<String>,
 }
 
 /// What a Secret for registries is.

@@ -32,7 +32,7 @@ use crate::install::waiting::Deadline;
 use crate::output::{Answer, ObjectsOutput};
 use crate::runtime::Runtime;
 use crate::snapshot::Read;
-use crate::ui::Ui;
+use crate::ui::{Ui, one_line};
 use crate::upgrade::outdated::{self, ManagerRelease};
 
 const EXAMPLES: &str = "\
@@ -304,6 +304,14 @@ impl Install {
         outdated::lines(&managers, layout).iter().for_each(|line| ui.note(line));
         refuse(&requests, &survey).await?;
         refuse_tenants(&requests, &survey, adopt).await?;
+        if let [first, ..] = survey.untried().as_slice() {
+            let number = survey.untried().len();
+            ui.warn(&format!(
+                "it is not known whether {number} objects would be taken: {}",
+                one_line(first)
+            ));
+            ui.hint("each is tried until that webhook answers: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations");
+        }
         if survey.counts().create > 0 {
             preflight(&requests, &target, &survey, ui).await?;
         }

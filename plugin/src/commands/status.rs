@@ -16,11 +16,14 @@ use crate::completion::objects::{nodes, words};
 use crate::connectivity::sample::Sample;
 use crate::connectivity::{ConnectivityReport, Scenario};
 use crate::exit::{Exit, Failure};
+use crate::install::inventory::Progress;
+use crate::install::requests::Requests;
+use crate::install::survey::inventory;
 use crate::probe::run::AT_ONCE;
 use crate::runtime::Runtime;
 use crate::snapshot::ask::Asker;
 use crate::status::ask::{Scope, world};
-use crate::status::report::StatusReport;
+use crate::status::report::{State, StatusReport};
 use crate::status::{Detail, assess};
 use crate::ui::Ui;
 
@@ -121,7 +124,17 @@ impl Status {
         if first.not_read.iter().any(|unread| unread.why.contains("cluster scope")) {
             ui.hint("with rights in one namespace only, name it: -n NAMESPACE");
         }
+        if first.state == State::Absent && runtime.block_on(self.is_half_installed(&client)) {
+            ui.hint("an installation has started and is not complete: kubectl opensdn install continues it");
+        }
         Ok(first.exit())
+    }
+
+    /// Whether an inventory says so. Who may not read it learns nothing of it.
+    async fn is_half_installed(&self, client: &Client) -> bool {
+        let requests = Requests::new(client.clone());
+        let found = inventory(&requests, &self.webhook.control_namespace).await;
+        matches!(found, Ok(Some(inventory)) if inventory.progress == Progress::Installing)
     }
 
     async fn ask(

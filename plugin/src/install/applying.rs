@@ -13,7 +13,7 @@ use super::object::ObjectKey;
 use super::plan::{Action, DryRun, Planned};
 use super::removal::webhook_configurations;
 use super::requests::{Apply, Requests, conflicts};
-use super::survey::Survey;
+use super::survey::{Survey, inventory};
 use super::take_over::is_alone;
 use super::waiting::{Deadline, POLL_INTERVAL};
 use super::waits::{self, State};
@@ -85,6 +85,7 @@ impl Applying<'_> {
             }
             // Whoever started tf-operator again in the meantime has two of them now.
             self.is_alone().await?;
+            self.is_the_last().await?;
             self.write_inventory(Progress::Applied).await?;
         }
         self.stage.set(Stage::Waiting);
@@ -99,6 +100,18 @@ impl Applying<'_> {
             true => is_alone(self.requests, &self.survey.values).await,
             false => Ok(()),
         }
+    }
+
+    /// That no other install has written other values since: what is in the cluster is of both then.
+    async fn is_the_last(&self) -> Result<(), Failure> {
+        let stored = inventory(self.requests, &self.survey.values.namespace).await?;
+        if stored.is_none_or(|stored| stored.values == self.survey.values) {
+            return Ok(());
+        }
+        let message = "another install has written other values meanwhile: what is in the cluster may be of both";
+        let hint =
+            "agree on the values, see what differs by kubectl opensdn diff, and install again";
+        Err(Failure::new(Exit::Refused, "installed-meanwhile", message, hint))
     }
 
     /// The namespace of the inventory, and the inventory.
@@ -281,7 +294,7 @@ impl Applying<'_> {
             let planned = self.survey.plan.iter().find(|one| one.key == *key);
             let Some(planned) = planned else { return Ok(State::Ready) };
             Ok(match self.requests.dry_run(&planned.object, planned.force).await? {
-                DryRun::Refused(why) => State::Waiting(why),
+                DryRun::Refused(why) | DryRun::Untried(why) => State::Waiting(why),
                 _ => State::Ready,
             })
         };

@@ -93,6 +93,8 @@ pub(crate) enum DryRun {
     },
     /// Something else, in words.
     Refused(String),
+    /// Nothing: a webhook that it asks does not answer.
+    Untried(String),
 }
 
 /// What is planned for an object.
@@ -110,6 +112,8 @@ pub(crate) struct Planned {
     pub(crate) existed: bool,
     /// Whether the fields of others are taken over.
     pub(crate) force: bool,
+    /// Why it is not known whether it would be taken.
+    pub(crate) untried: Option<String>,
 }
 
 /// Whether objects that are there already, and not of this installation, are taken over.
@@ -159,7 +163,9 @@ pub(crate) fn decide(
                 false => Action::Conflict { conflicts },
             }
         }
-        Some(DryRun::Refused(reason)) => Action::Unknown { reason: reason.clone() },
+        Some(DryRun::Refused(reason) | DryRun::Untried(reason)) => {
+            Action::Unknown { reason: reason.clone() }
+        }
         None => Action::Unknown { reason: "it was not asked".to_owned() },
     }
 }

@@ -155,7 +155,7 @@ impl Requests {
     }
 
     /// Why the API server would refuse to create an object; nothing where it would not, or it cannot be known before: its kind
-    /// or its namespace are to be there first, or a webhook does not answer now.
+    /// or its namespace are to be there first.
     ///
     /// # Errors
     /// The cluster does not answer, or not this user.
@@ -165,10 +165,11 @@ impl Requests {
             Err(error) => error,
         };
         match &error {
+            kube::Error::Api(status) if status.code != 404 && is_passing(&error) => {
+                Ok(Some(DryRun::Untried(why(&error))))
+            }
             kube::Error::Api(status)
-                if status.code == 404
-                    || is_passing(&error)
-                    || status.message.contains("does not support dry run") =>
+                if status.code == 404 || status.message.contains("does not support dry run") =>
             {
                 Ok(None)
             }

@@ -185,6 +185,15 @@ impl Survey {
         Counts::of(&self.plan)
     }
 
+    /// What it is not known of whether it would be taken, with the reason.
+    pub(crate) fn untried(&self) -> Vec<String> {
+        let untried = self
+            .plan
+            .iter()
+            .filter_map(|one| Some(format!("{}: {}", one.key, one.untried.as_ref()?)));
+        untried.collect()
+    }
+
     /// What is being deleted.
     pub(crate) fn ending(&self) -> Vec<ObjectKey> {
         let ending = self.plan.iter().filter(|one| matches!(one.action, Action::Ending { .. }));
@@ -252,6 +261,10 @@ async fn planned(
     let action = decide(&object, live.as_ref(), dry.as_ref(), installation, takeover.adopt);
     // Nothing of what others want changes then: else the action would be a conflict.
     let is_shared = matches!(dry, Some(DryRun::Conflicts { .. }));
+    let untried = match &dry {
+        Some(DryRun::Untried(why)) => Some(why.clone()),
+        _ => None,
+    };
     let existed = live.is_some_and(|live| !is_member(&live, installation));
-    Ok(Planned { key, phase, object, action, existed, force: force || is_shared })
+    Ok(Planned { key, phase, object, action, existed, force: force || is_shared, untried })
 }

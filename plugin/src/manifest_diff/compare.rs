@@ -109,7 +109,7 @@ pub(super) fn compared(
     secrets: Secrets,
 ) -> ManifestChange {
     let (stored, conflicts) = match dry {
-        DryRun::Refused(reason) => {
+        DryRun::Refused(reason) | DryRun::Untried(reason) => {
             return ManifestChange { key, effect: Effect::Refused { reason: reason.clone() } };
         }
         DryRun::Stored(stored) => (stored, [].as_slice()),

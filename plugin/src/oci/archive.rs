@@ -8,6 +8,8 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use opensdn_manifests::open_named;
+
 use super::digest::{Check, Digest};
 use super::error::Error;
 use crate::part_file::PartFile;
@@ -108,7 +110,7 @@ impl Archive {
     /// It cannot be read, is cut off, or has what no archive of images has.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let unreadable = |source| Error::Read { path: path.to_owned(), source };
-        let file = File::open(path).map_err(unreadable)?;
+        let file = open_named(path).map_err(unreadable)?;
         let wrong = |why: String| Error::Archive { path: path.to_owned(), why };
         let mut magic = [0; 2];
         if file.read_exact_at(&mut magic, 0).is_ok() && magic == [0x1f, 0x8b] {

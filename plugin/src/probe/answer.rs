@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use futures::{AsyncBufRead, AsyncBufReadExt as _, StreamExt as _};
+use futures::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, StreamExt as _};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::api::{Api, LogParams};
@@ -41,8 +41,14 @@ pub(super) async fn read(client: Client, namespace: &str, pod: &str) -> Result<A
         // The pod is removed, and its name would make one reason of many nodes many.
         Unread::Now(why.replace(pod, "POD"))
     })?;
-    of_log(Box::pin(log)).await
+    // A node that is not ours any more may write without an end.
+    of_log(Box::pin(log).take(MOST)).await
 }
+
+/// So much of what else a pod wrote is shown, in letters.
+const SHOWN: usize = 200;
+/// The most of a log that is read: an answer of a node with many interfaces has some hundred KiB.
+const MOST: u64 = 16 << 20;
 
 async fn of_log(log: impl AsyncBufRead + Unpin) -> Result<Answer, Unread> {
     let mut lines = log.lines();
@@ -53,7 +59,7 @@ async fn of_log(log: impl AsyncBufRead + Unpin) -> Result<Answer, Unread> {
                 if let Some(findings) = answer(&line).map_err(Unread::Forever)? {
                     break findings;
                 }
-                last = line;
+                last = line.chars().take(SHOWN).collect();
             }
             Some(Err(error)) => {
                 return Err(Unread::Now(format!("the log of its pod broke off: {error}")));
@@ -121,6 +127,13 @@ mod tests {
         assert_eq!(why, Unread::Now(said.to_owned()));
         let why = of_log(futures::io::Cursor::new("")).await.unwrap_err();
         assert_eq!(why, Unread::Now("its pod wrote no answer".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_log_without_an_end_is_given_up() {
+        let log = futures::io::BufReader::new(futures::io::repeat(b'x')).take(MOST);
+        let Unread::Now(why) = of_log(log).await.unwrap_err() else { panic!("it is no answer") };
+        assert!(why.starts_with("its pod wrote no answer, but: xxx") && why.len() < 300, "{why}");
     }
 
     #[test]

@@ -32,6 +32,9 @@ impl StatusReport {
                 }));
             }
         }
+        if groups.values().all(Vec::is_empty) {
+            return writeln!(out, "no pod of OpenSDN is here: kubectl opensdn status says why");
+        }
         for (at, (group, lines)) in groups.iter().filter(|(_, lines)| !lines.is_empty()).enumerate()
         {
             if at > 0 {

@@ -30,5 +30,6 @@ pub(crate) async fn applied(
         }
         _ => None,
     });
-    Ok(Applied { objects: survey.plan.len(), refused: refused.collect() })
+    let refused = refused.collect();
+    Ok(Applied { objects: survey.plan.len(), refused, untried: survey.untried() })
 }

@@ -39,7 +39,7 @@ fn rights_apis_and_owners() {
     let tried = |refused: &[&str]| {
         let refused = refused.iter().map(|one| (*one).to_owned()).collect();
         but(|world| {
-            world.applied = Some(Ok(Applied { objects: 72, refused }));
+            world.applied = Some(Ok(Applied { objects: 72, refused, untried: Vec::new() }));
         })
     };
     says(&tried(&[]), "K003", Outcome::Ok, "none of 72 objects would be refused");
@@ -47,8 +47,13 @@ fn rights_apis_and_owners() {
     says(&refused, "K003", Outcome::Fail, "1 of 72 objects would be refused: ClusterRole/a: no");
     let may_not_bind = but(|world| {
         world.may_grant = Read::Known(false);
-        world.applied = Some(Ok(Applied { objects: 72, refused: Vec::new() }));
+        world.applied = Some(Ok(Applied { objects: 72, ..Applied::default() }));
     });
+    let untried = but(|world| {
+        let untried = vec!["ClusterRole/a: failed calling webhook".to_owned()];
+        world.applied = Some(Ok(Applied { objects: 72, untried, ..Applied::default() }));
+    });
+    says(&untried, "K003", Outcome::Uncertain, "1 of 72 objects would be refused is not known");
     says(&may_not_bind, "K003", Outcome::Uncertain, "escalate and bind");
     let unknown = but(|world| world.applied = Some(Err("it does not answer".to_owned())));
     says(&unknown, "K003", Outcome::Uncertain, "is not known: it does not answer");

@@ -233,7 +233,7 @@ impl RegistrySecretCommand {
                 let hint = "to take it over: --force-conflicts; or choose another name";
                 Err(Failure::new(Exit::Refused, "conflict", message, hint))
             }
-            DryRun::Refused(why) => {
+            DryRun::Refused(why) | DryRun::Untried(why) => {
                 let message = format!("the cluster refuses the Secret {}", self.name);
                 let hint = "the type of a Secret cannot be changed: delete it first, or choose another name";
                 let mut failure = Failure::new(Exit::Unreachable, "refused", message, hint);
