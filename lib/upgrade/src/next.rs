@@ -302,6 +302,11 @@ impl Run<'_> {
         Some(format!("left out{who}: {}", skip.reason))
     }
 
+    /// Whether a user has left the step at that place out.
+    fn is_left_out(&self, place: usize) -> bool {
+        self.step_at(place).is_some_and(|step| self.left_out(&step.id).is_some())
+    }
+
     /// Has the Manager say the images of that side for a step.
     fn ensure(&mut self, place: usize, step: &Step, side: Side) -> Result<(), Crossed> {
         let (id, images) = (&step.id, &step.images);

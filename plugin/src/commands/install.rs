@@ -304,14 +304,7 @@ impl Install {
         outdated::lines(&managers, layout).iter().for_each(|line| ui.note(line));
         refuse(&requests, &survey).await?;
         refuse_tenants(&requests, &survey, adopt).await?;
-        if let [first, ..] = survey.untried().as_slice() {
-            let number = survey.untried().len();
-            ui.warn(&format!(
-                "it is not known whether {number} objects would be taken: {}",
-                one_line(first)
-            ));
-            ui.hint("each is tried until that webhook answers: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations");
-        }
+        warn_of_untried(&survey.untried(), ui);
         if survey.counts().create > 0 {
             preflight(&requests, &target, &survey, ui).await?;
         }
@@ -455,6 +448,17 @@ fn hint(answer: &Installation, ui: &mut Ui) {
     if !answer.ready {
         ui.hint("to see when it is ready, or why it is not: the same command without --wait=false");
     }
+}
+
+/// Objects that the cluster could not try, as a webhook did not answer.
+fn warn_of_untried(untried: &[String], ui: &mut Ui) {
+    let [first, ..] = untried else { return };
+    ui.warn(&format!(
+        "it is not known whether {} objects would be taken: {}",
+        untried.len(),
+        one_line(first)
+    ));
+    ui.hint("each is tried until that webhook answers: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations");
 }
 
 fn show_plan(target: &Target, survey: &Survey, ui: &mut Ui) {

@@ -103,7 +103,7 @@ pub(crate) async fn refuse(requests: &Requests, survey: &Survey) -> Result<(), F
 }
 
 /// No more than can be read.
-fn shortened(mut causes: Vec<String>) -> Vec<String> {
+pub(super) fn shortened(mut causes: Vec<String>) -> Vec<String> {
     let number = causes.len();
     causes.truncate(SHOWN);
     if number > SHOWN {

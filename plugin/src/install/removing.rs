@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use super::applying::is_passing;
+use super::in_the_way::shortened;
 use super::inventory::{self, Entry, Inventory};
 use super::object::{ObjectKey, is_member};
 use super::removal::{
@@ -25,8 +26,6 @@ use crate::clients::{unanswered, why};
 use crate::exit::{Exit, Failure};
 use crate::ui::{Ui, one_line};
 
-/// So many objects are named.
-const SHOWN: usize = 20;
 /// So often a refusal by a webhook of ours is tried again where its configuration is not there any more.
 const MOST_DENIALS: u32 = 10;
 
@@ -248,19 +247,14 @@ impl Removal {
         let all = all.chain(&self.left).chain(data.take(1));
         let asked = stream::iter(all).map(async |stored| requests.may_not_delete(stored).await);
         let asked: Vec<Option<String>> = asked.buffered(CONCURRENT).try_collect().await?;
-        let mut causes: Vec<String> = asked.into_iter().flatten().collect();
+        let causes: Vec<String> = asked.into_iter().flatten().collect();
         if causes.is_empty() {
             return Ok(());
-        }
-        let number = causes.len();
-        causes.truncate(SHOWN);
-        if number > SHOWN {
-            causes.push(format!("and {} more", number - SHOWN));
         }
         let message = "nothing has been deleted: you may not delete all of it";
         let hint = "remove it as who may install it, such as cluster-admin";
         let mut failure = Failure::new(Exit::Refused, "may-not-delete", message, hint);
-        failure.causes = causes;
+        failure.causes = shortened(causes);
         Err(failure)
     }
 
@@ -330,9 +324,7 @@ impl Removal {
         ui.note(&format!("namespaces: {} deleted", all.len()));
         Ok(())
     }
-}
 
-impl Removal {
     /// Between the first look and the end of the programs minutes may be, and all in a namespace goes with it.
     async fn refuse_what_came(
         &self,

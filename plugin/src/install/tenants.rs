@@ -5,14 +5,12 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::api::{ApiResource, GroupVersionKind};
 use serde_json::Value;
 
+use super::in_the_way::shortened;
 use super::object::ObjectKey;
 use super::plan::{Adopt, Planned};
 use super::requests::Requests;
 use super::survey::{CONCURRENT, Survey};
 use crate::exit::{Exit, Failure};
-
-/// So many bindings are named.
-const SHOWN: usize = 20;
 
 /// Nothing is installed into a namespace in which others have rights, unless that is wanted.
 ///
@@ -36,15 +34,10 @@ pub(crate) async fn refuse_tenants(
     ));
     let listed = stream::iter(&before).map(async |name| requests.list(&kind, Some(name), "").await);
     let listed: Vec<Vec<Value>> = listed.buffered(CONCURRENT).try_collect().await?;
-    let mut causes: Vec<String> =
+    let causes: Vec<String> =
         listed.iter().flatten().filter_map(|binding| given(binding, &before)).collect();
     if causes.is_empty() {
         return Ok(());
-    }
-    let number = causes.len();
-    causes.truncate(SHOWN);
-    if number > SHOWN {
-        causes.push(format!("and {} more", number - SHOWN));
     }
     let message =
         "nothing has been changed: others have rights in namespaces that were there before";
@@ -52,7 +45,7 @@ pub(crate) async fn refuse_tenants(
                 namespace of components those of privileged pods: remove the bindings, take another namespace \
                 (--control-namespace, --set watchNamespaces=...), or, where these are administrators of the cluster: --adopt";
     let mut failure = Failure::new(Exit::Refused, "namespace-of-others", message, hint);
-    failure.causes = causes;
+    failure.causes = shortened(causes);
     Err(failure)
 }
 

@@ -41,8 +41,7 @@ impl Run<'_> {
             };
             let mut goes_back = false;
             for place in self.steps_of(&name) {
-                let id = self.step_at(place).map(|step| step.id.clone()).unwrap_or_default();
-                let is_left_out = self.left_out(&id).is_some();
+                let is_left_out = self.is_left_out(place);
                 self.step(place, |step| {
                     let is_failed = step.attempts.is_some() && step.state != State::RolledBack;
                     if goes(step) {

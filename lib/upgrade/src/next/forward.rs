@@ -305,8 +305,7 @@ impl Run<'_> {
             (wave.state, wave.finished_at) = (State::Failed, Some(now));
         });
         for place in self.steps_of(name) {
-            let id = self.step_at(place).map(|step| step.id.clone()).unwrap_or_default();
-            let is_left_out = self.left_out(&id).is_some();
+            let is_left_out = self.is_left_out(place);
             self.step(place, |step| {
                 if !is_over(step.state) {
                     // What is held stays so: nothing more is changed.
@@ -392,15 +391,15 @@ impl Run<'_> {
         if self.is_rolled_back() && !is_on_its_way_back {
             return self.turn_back("as a user wants it");
         }
-        let failed = self.status.steps.iter().flatten().filter(|step| step.state == State::Failed);
-        // What was left out before it failed is no answer to that.
-        let failed: Vec<bool> = failed
-            .map(|step| step.left_out_before != Some(true) && self.left_out(&step.id).is_some())
-            .collect();
-        let are_left_out = match failed.is_empty() {
-            false => failed.iter().all(|is_left_out| *is_left_out),
+        let steps = self.status.steps.iter().flatten();
+        let mut failed = steps.filter(|step| step.state == State::Failed).peekable();
+        let are_left_out = match failed.peek() {
+            // What was left out before it failed is no answer to that.
+            Some(_) => failed.all(|step| {
+                step.left_out_before != Some(true) && self.left_out(&step.id).is_some()
+            }),
             // Its images could not be had, and no step of it had started.
-            true => self.is_one_left_out_of_the_images(),
+            None => self.is_one_left_out_of_the_images(),
         };
         let is_retried = self.at.spec.retries.unwrap_or(0) > self.status.retries.unwrap_or(0);
         if !is_retried && !are_left_out {

@@ -235,8 +235,8 @@ fn last_place(word: &str) -> &str {
 
 fn holds(joined: &str, last: &str) -> bool {
     PARTS.iter().any(|part| joined.contains(part))
-        || LAST.contains(&numberless(last)) && !["rsa", "ecdsa", "dsa", "ed25519"].contains(&joined)
-        || LAST.contains(&last) && !["rsa", "ecdsa", "dsa", "ed25519"].contains(&joined)
+        || (LAST.contains(&numberless(last)) || LAST.contains(&last))
+            && !["rsa", "ecdsa", "dsa", "ed25519"].contains(&joined)
         || joined.ends_with("key")
         || KEYS.iter().any(|keys| joined.ends_with(keys))
         || (last.len() > 4 && (last.ends_with("pass") || last.ends_with("pwd")))
