@@ -63,11 +63,11 @@ pub struct Underlay {
     /// The config database (CONFIGDB_NODES). Default: the addresses of config, port 9041, where images of
     /// R25.1 and later have CQL.
     pub config_database: Option<Endpoint>,
-    /// The message bus (RABBITMQ_NODES). Default: the addresses of config, port 5673.
+    /// The message bus (RABBITMQ_NODES). Default: the addresses of configDatabase, port 5673.
     pub rabbitmq: Option<Endpoint>,
     /// Name of a Secret with the keys user, password and vhost. Default: RabbitMQ's own guest.
     pub rabbitmq_secret_name: Option<String>,
-    /// ZooKeeper (ZOOKEEPER_NODES). Default: the addresses of config, port 2181.
+    /// ZooKeeper (ZOOKEEPER_NODES). Default: the addresses of configDatabase, port 2181.
     pub zookeeper: Option<Endpoint>,
     /// The collectors (ANALYTICS_NODES). Default: the addresses of config, port 8086.
     pub analytics: Option<Endpoint>,

@@ -108,9 +108,9 @@ pub struct Services {
     pub analytics: Option<FabricService>,
     /// The config database. Default: the addresses of config, port 9041.
     pub config_database: Option<FabricService>,
-    /// The message bus. Default: the addresses of config, port 5673.
+    /// The message bus. Default: the addresses of configDatabase, port 5673.
     pub rabbitmq: Option<FabricService>,
-    /// ZooKeeper. Default: the addresses of config, port 2181.
+    /// ZooKeeper. Default: the addresses of configDatabase, port 2181.
     pub zookeeper: Option<FabricService>,
     /// Keystone. Without it there is none.
     pub keystone: Option<FabricService>,

@@ -107,13 +107,14 @@ fn network<'i>(fields: &mut Fields, given: &'i VirtualNetwork) -> Network<'i> {
 fn services(fields: &mut Fields, given: &Underlay) -> Services {
     let none = Endpoint::default();
     let config = service(fields, "config", &given.config, 8082, None);
-    let mut other = |name: &str, endpoint: &Option<Endpoint>, port| {
-        service(fields, name, endpoint.as_ref().unwrap_or(&none), port, Some(&config))
+    let mut at = |name: &str, endpoint: &Option<Endpoint>, port, or| {
+        service(fields, name, endpoint.as_ref().unwrap_or(&none), port, Some(or))
     };
-    let analytics = other("analytics", &given.analytics, 8086);
-    let config_database = other("configDatabase", &given.config_database, 9041);
-    let rabbitmq = other("rabbitmq", &given.rabbitmq, 5673);
-    let zookeeper = other("zookeeper", &given.zookeeper, ZOOKEEPER_PORT);
+    let analytics = at("analytics", &given.analytics, 8086, &config);
+    let config_database = at("configDatabase", &given.config_database, 9041, &config);
+    // As upstream's containers derive these lists (base/common.sh).
+    let rabbitmq = at("rabbitmq", &given.rabbitmq, 5673, &config_database);
+    let zookeeper = at("zookeeper", &given.zookeeper, ZOOKEEPER_PORT, &config_database);
     let vrouter = service(fields, "vrouter", &given.vrouter, 9091, None);
     for (name, one) in [("vrouter", &vrouter), ("zookeeper", &zookeeper)] {
         if one.transport == Transport::Tls {

@@ -213,20 +213,23 @@ fn network(given: &VirtualNetwork, report: &mut Report) -> NetworkName {
 
 fn services(given: &Services, profile: Profile, report: &mut Report) -> BTreeMap<Role, Service> {
     let config = Some(&given.config);
+    // As upstream's containers derive these lists (base/common.sh).
+    let database = given.config_database.as_ref().filter(|one| !one.addresses.is_empty());
+    let database = database.or(config);
     let all = [
         (Role::Config, "services.config", config, None),
         (Role::Analytics, "services.analytics", given.analytics.as_ref(), config),
-        (Role::Rabbitmq, "services.rabbitmq", given.rabbitmq.as_ref(), config),
+        (Role::Rabbitmq, "services.rabbitmq", given.rabbitmq.as_ref(), database),
         (Role::ConfigDatabase, "services.configDatabase", given.config_database.as_ref(), config),
-        (Role::Zookeeper, "services.zookeeper", given.zookeeper.as_ref(), config),
+        (Role::Zookeeper, "services.zookeeper", given.zookeeper.as_ref(), database),
         (Role::Keystone, "services.keystone", given.keystone.as_ref(), None),
     ];
     let mut services = BTreeMap::new();
     for (role, field, service, default) in all.into_iter().filter(|(role, ..)| profile.has(*role)) {
         let nodes = match (service.filter(|one| !one.addresses.is_empty()), default) {
             (Some(service), _) => nodes(field, service, report),
-            // What is wrong with these is reported of config.
-            (None, Some(config)) => nodes(field, config, &mut Report::default()),
+            // What is wrong with these is reported of that service.
+            (None, Some(default)) => nodes(field, default, &mut Report::default()),
             (None, None) => BTreeSet::new(),
         };
         let port = service.and_then(|one| port(&format!("{field}.port"), one.port, report));

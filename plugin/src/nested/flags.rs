@@ -36,13 +36,13 @@ pub(crate) struct SpecFlags {
     /// Addresses of the collectors [default: those of the Config API].
     #[arg(long, value_name = "IP", value_delimiter = ',')]
     analytics_nodes: Vec<Ipv4Addr>,
-    /// Addresses of the message bus [default: those of the Config API].
+    /// Addresses of the message bus [default: those of the config database].
     #[arg(long, value_name = "IP", value_delimiter = ',')]
     rabbitmq_nodes: Vec<Ipv4Addr>,
     /// Addresses of the config database [default: those of the Config API].
     #[arg(long, value_name = "IP", value_delimiter = ',')]
     config_database_nodes: Vec<Ipv4Addr>,
-    /// Addresses of ZooKeeper [default: those of the Config API].
+    /// Addresses of ZooKeeper [default: those of the config database].
     #[arg(long, value_name = "IP", value_delimiter = ',')]
     zookeeper_nodes: Vec<Ipv4Addr>,
     /// Addresses of Keystone [default: none].
@@ -164,7 +164,17 @@ impl SpecFlags {
     /// The file cannot be read, or something is missing.
     pub(crate) fn spec(&self) -> Result<NestedClusterSpec, Failure> {
         let spec = self.given()?;
-        complete(&spec, ("--service-addresses", spec.service_addresses.is_empty()))?;
+        complete(&spec, &[config_nodes(&spec), service_addresses(&spec)])?;
+        Ok(spec)
+    }
+
+    /// The same where the nodes of the Config API are asked of it.
+    ///
+    /// # Errors
+    /// As of [`Self::spec`].
+    pub(crate) fn spec_to_discover(&self) -> Result<NestedClusterSpec, Failure> {
+        let spec = self.given()?;
+        complete(&spec, &[service_addresses(&spec)])?;
         Ok(spec)
     }
 
@@ -174,7 +184,8 @@ impl SpecFlags {
     /// As of [`Self::spec`].
     pub(crate) fn spec_with_vrouter_address(&self) -> Result<NestedClusterSpec, Failure> {
         let spec = self.given()?;
-        complete(&spec, ("--vrouter-address", self.choices.vrouter_address.is_none()))?;
+        let vrouter = ("--vrouter-address", self.choices.vrouter_address.is_none());
+        complete(&spec, &[config_nodes(&spec), vrouter])?;
         Ok(spec)
     }
 
@@ -232,16 +243,29 @@ impl SpecFlags {
     }
 }
 
+/// A flag, and whether what it says is missing.
+type Needed = (&'static str, bool);
+
+fn config_nodes(spec: &NestedClusterSpec) -> Needed {
+    ("--config-nodes", spec.services.config.addresses.is_empty())
+}
+
+fn service_addresses(spec: &NestedClusterSpec) -> Needed {
+    ("--service-addresses", spec.service_addresses.is_empty())
+}
+
 /// Says all that is missing at once, with what a command needs besides.
-fn complete(spec: &NestedClusterSpec, besides: (&str, bool)) -> Result<(), Failure> {
-    let missing = [
+fn complete(spec: &NestedClusterSpec, besides: &[Needed]) -> Result<(), Failure> {
+    let always = [
         ("--cluster-name", spec.cluster_name.is_empty()),
         ("--cluster-network", spec.cluster_network.name.is_empty()),
-        ("--config-nodes", spec.services.config.addresses.is_empty()),
-        besides,
     ];
-    let missing: Vec<&str> =
-        missing.into_iter().filter(|(_, is_missing)| *is_missing).map(|(flag, _)| flag).collect();
+    let missing: Vec<&str> = always
+        .iter()
+        .chain(besides)
+        .filter(|(_, is_missing)| *is_missing)
+        .map(|(flag, _)| *flag)
+        .collect();
     if missing.is_empty() {
         return Ok(());
     }

@@ -111,6 +111,20 @@ fn lists_of_nodes_have_commas_and_networks_have_blanks() {
 }
 
 #[test]
+fn the_message_bus_and_zookeeper_without_addresses_have_those_of_the_config_database() {
+    let mut inputs = option_1();
+    let underlay = &mut inputs.nested.underlay;
+    underlay.zookeeper = None;
+    underlay.rabbitmq = Some(Endpoint { port: Some(5672), ..Endpoint::default() });
+    let variables = environment(&render(&inputs).unwrap());
+    assert_ne!(variables["CONFIGDB_NODES"], variables["CONFIG_NODES"]);
+    for name in ["ZOOKEEPER_NODES", "RABBITMQ_NODES"] {
+        assert_eq!(variables[name], variables["CONFIGDB_NODES"], "{name}");
+    }
+    assert_eq!(variables["RABBITMQ_NODE_PORT"], "5672");
+}
+
+#[test]
 fn a_service_without_addresses_has_those_of_config() {
     let mut inputs = option_1();
     let underlay = &mut inputs.nested.underlay;

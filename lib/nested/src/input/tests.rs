@@ -32,6 +32,27 @@ fn services_that_are_not_given_have_the_addresses_of_config_and_their_own_ports(
     assert_eq!((input.problems, input.vrouter_port), (vec![], 9091));
 }
 
+// containers/base/common.sh of tf-container-builder: RABBITMQ_NODES and ZOOKEEPER_NODES default to CONFIGDB_NODES.
+#[test]
+fn the_message_bus_and_zookeeper_are_by_default_on_the_nodes_of_the_config_database() {
+    let mut spec = spec(Connectivity::LinkLocal, Profile::Cql);
+    spec.services.rabbitmq = None;
+    spec.services.zookeeper.as_mut().unwrap().addresses.clear();
+    spec.services.analytics = None;
+    let input = Input::new(&spec, choices("id", Profile::Cql));
+    let database = ["100", "101", "102"].map(|node| ip(&format!("192.168.1.{node}"))).into();
+    assert_eq!(input.services[&Role::Rabbitmq].nodes, database);
+    assert_eq!(input.services[&Role::Zookeeper].nodes, database);
+    assert_eq!(input.services[&Role::Analytics].nodes, [ip("192.168.1.100")].into());
+    assert_eq!(input.services[&Role::Rabbitmq].port, 5673);
+    assert_eq!(input.problems, []);
+
+    // And what is wrong with these is said once.
+    spec.services.config_database.as_mut().unwrap().addresses = vec!["fd00::1".to_owned()];
+    let input = Input::new(&spec, choices("id", Profile::Cql));
+    assert_eq!(input.problems.len(), 1, "{:?}", input.problems);
+}
+
 #[test]
 fn only_profile_cql_has_zookeeper() {
     let spec = spec(Connectivity::LinkLocal, Profile::Doc);

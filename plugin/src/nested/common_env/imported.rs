@@ -264,25 +264,17 @@ impl<'e> Reader<'e> {
             Vec::new()
         });
         let config = FabricService { addresses, port: self.port("CONFIG_API_PORT") };
-        let here = |port: Option<i64>| {
-            port.map(|port| FabricService { port: Some(port), ..config.clone() })
-        };
         let analytics = self.service("ANALYTICS_NODES", "COLLECTOR_PORT");
         let config_database = self.service("CONFIGDB_NODES", "CONFIGDB_CQL_PORT");
         let rabbitmq = match self.addresses("RABBITMQ_NODES") {
             Some(addresses) => {
                 Some(FabricService { addresses, port: self.port("RABBITMQ_NODE_PORT") })
             }
-            // Where the database is, and else where the Config API is.
-            None => {
-                let port = self.port("RABBITMQ_NODE_PORT").filter(|port| *port != 5673);
-                match (&config_database, port) {
-                    (Some(database), port) => {
-                        Some(FabricService { addresses: database.addresses.clone(), port })
-                    }
-                    (None, port) => here(port),
-                }
-            }
+            // Its addresses are the default, where its port is not.
+            None => self.port("RABBITMQ_NODE_PORT").filter(|port| *port != 5673).map(|port| {
+                let database = config_database.as_ref().unwrap_or(&config);
+                FabricService { port: Some(port), ..database.clone() }
+            }),
         };
         let zookeeper = self.service("ZOOKEEPER_NODES", "ZOOKEEPER_PORT");
         let keystone = self.keystone();

@@ -16,7 +16,7 @@ use crate::nested::world;
 const EXAMPLE: &str = "--cluster-name k8s-a --cluster-network admin:vms --config-nodes 192.168.1.100 \
     --analytics-nodes 192.168.1.100,192.168.1.101 --keystone-nodes 192.168.1.200 \
     --config-database-nodes 192.168.1.100,192.168.1.101,192.168.1.102 \
-    --zookeeper-nodes 192.168.1.100,192.168.1.101,192.168.1.102 --service-addresses 10.10.10.0/24";
+    --rabbitmq-nodes 192.168.1.100 --service-addresses 10.10.10.0/24";
 const WORKLOADS: &str = "--api-server 10.0.0.10 --registry registry.example/opensdn --tag R25.1 --keystone-secret keystone";
 
 #[derive(Parser)]

@@ -91,8 +91,13 @@ fn with_fabric_snat_addresses_are_those_of_the_fabric() {
         services["analytics"]["addresses"],
         serde_json::json!(["192.168.1.100", "192.168.1.101"])
     );
-    // The message bus is where the database is, as upstream's script has it.
-    assert_eq!(services["rabbitmq"]["addresses"], serde_json::json!(["192.168.1.102"]));
+    // The message bus is where the database is, as upstream's script has it, and as is the default here.
+    assert_eq!(services["rabbitmq"], serde_json::json!(null));
+    let other_port = of(&text.replace("PORT=5673", "PORT=5672"), Connectivity::FabricSnat).unwrap();
+    assert_eq!(
+        serde_json::to_value(&other_port.spec.services.rabbitmq).unwrap(),
+        serde_json::json!({"addresses": ["192.168.1.102"], "port": 5672})
+    );
     assert_eq!(
         found.plan.join(" "),
         "--pod-subnets 10.48.0.0/12 --vrouter-address 10.10.10.2 --tag latest"
