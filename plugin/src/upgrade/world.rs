@@ -1,5 +1,5 @@
-//! The cluster as a plan needs it: a Manager, the objects of its services, and their pods. Which pods belong to which
-//! service say labels; whether an object is the Manager's says its owner.
+//! The cluster as a plan needs it: a Manager, the objects of its services, and their pods. Whether an object is the
+//! Manager's says its owner; which pods belong to which service say labels, of those that a workload keeps.
 
 use opensdn_crds::component::{COMPONENTS, Component};
 use opensdn_crds::upgrade::UpgradeSpec;
@@ -44,6 +44,7 @@ impl World {
         let services = all.filter(|(_, object)| is_ours(object)).map(|(facts, object)| {
             let of_service = |pod: &&Value| {
                 !has_ended(pod)
+                    && is_kept(pod)
                     && owner(pod)
                         .is_some_and(|(kind, of)| kind.kind == facts.kind && of == name(object))
             };
@@ -73,6 +74,14 @@ impl World {
             format!("the annotation {PAUSED} is set: nothing is changed until it is removed")
         })
     }
+}
+
+/// Whether a workload keeps it: a pod that a user has made has labels as he likes.
+fn is_kept(pod: &Value) -> bool {
+    list(pod, "/metadata/ownerReferences").any(|owner| {
+        owner.get("controller").and_then(Value::as_bool) == Some(true)
+            && text(owner, "/apiVersion").starts_with("apps/")
+    })
 }
 
 /// The kinds of which a Manager has services.

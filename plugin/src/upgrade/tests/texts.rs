@@ -48,7 +48,8 @@ fn manager() -> Value {
     json!({"metadata": {"name": "cluster1", "namespace": "tf", "uid": "m"}, "spec": {"services": services}})
 }
 
-/// All services as the operator has them when all is well; of each there are three pods and one that was evicted.
+/// All services as the operator has them when all is well; of each there are three pods, one that was evicted, and one that a
+/// user has made with the same labels.
 fn world(manager: Value) -> World {
     let ready = json!([{"type": "Ready", "status": "True"}]);
     let owner = json!([{"uid": "m", "controller": true}]);
@@ -59,7 +60,10 @@ fn world(manager: Value) -> World {
     };
     let pod = |kind: &str, number: usize| {
         let (word, phase) = (kind.to_lowercase(), if number == 3 { "Failed" } else { "Running" });
-        json!({"metadata": {"name": format!("{word}-{number}"), "labels": {"tf_manager": word, (word.clone()): "a"}},
+        let keeper = json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "uid": "s", "controller": true}]);
+        let keeper = if number == 4 { json!([]) } else { keeper };
+        json!({"metadata": {"name": format!("{word}-{number}"), "ownerReferences": keeper,
+                "labels": {"tf_manager": word, (word.clone()): "a"}},
             "status": {"phase": phase, "conditions": ready}})
     };
     let find = |kind: &str| SERVICES.iter().find(|one| one.0 == kind).unwrap();
@@ -73,7 +77,7 @@ fn world(manager: Value) -> World {
         })
         .collect();
     let pods: Vec<Value> =
-        SERVICES.iter().flat_map(|one| (0..4).map(|number| pod(one.0, number))).collect();
+        SERVICES.iter().flat_map(|one| (0..5).map(|number| pod(one.0, number))).collect();
     World::of(manager, &objects, &pods)
 }
 
