@@ -5,6 +5,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 pub(crate) mod ask;
+pub(crate) mod certificates;
 pub(crate) mod places;
 pub(crate) mod tf_operator;
 

@@ -129,9 +129,10 @@ impl Asker {
         pick: impl Fn(&Value) -> Option<T>,
     ) -> Read<Vec<T>> {
         let (mut found, mut limit, mut token) = (Vec::new(), FIRST, String::new());
+        let with = if path.contains('?') { '&' } else { '?' };
         loop {
             let (page, bytes) =
-                match self.page_of_list(&format!("{path}?limit={limit}{token}")).await {
+                match self.page_of_list(&format!("{path}{with}limit={limit}{token}")).await {
                     Read::Known(page) => page,
                     Read::Absent => return Read::Absent,
                     Read::Unknown(why) => return Read::Unknown(why),

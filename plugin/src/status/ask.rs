@@ -1,4 +1,5 @@
-//! Reads the world of `status`: one list for each kind, in one call whatever its length, and few objects by their names.
+//! Reads the world of `status`: one list for each kind, in one call whatever its length (but for Secrets, which are read
+//! in pages), and few objects by their names.
 //! A Manager's status has what the operator knows of all its services, so that their objects need not be read.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,6 +12,7 @@ use super::denied::{Denied, denied};
 use super::world::World;
 use crate::snapshot::Read;
 use crate::snapshot::ask::Asker;
+use crate::snapshot::certificates;
 use crate::snapshot::places::Places;
 
 /// Lists for objects of components, besides the seven that are always asked for, and that of inventories: twelve together.
@@ -34,26 +36,27 @@ pub(crate) struct Scope {
 impl Scope {
     /// The path of a list, of the namespace or of all.
     fn path(&self, api: &str, plural: &str) -> String {
-        match &self.namespace {
-            Some(namespace) => format!("{api}/namespaces/{namespace}/{plural}"),
-            None => format!("{api}/{plural}"),
-        }
+        format!("{api}/{}{plural}", self.within())
+    }
+
+    /// What stands in it before the plural.
+    fn within(&self) -> String {
+        self.namespace
+            .as_ref()
+            .map(|namespace| format!("namespaces/{namespace}/"))
+            .unwrap_or_default()
     }
 }
 
-/// The paths of lists: Managers, pods, StatefulSets, DaemonSets, Secrets.
-fn lists_of(scope: &Scope) -> [String; 5] {
-    let labelled = |api: &str, plural: &str, selector: &str| {
-        format!("{}?labelSelector={selector}", scope.path(api, plural))
-    };
-    // Only those that the operator has made: others' Secrets are not ours to read.
-    let made = format!("{}%3D{}", names::MANAGED_BY_LABEL, names::operator::NAME);
+/// The paths of lists: Managers, pods, StatefulSets, DaemonSets.
+fn lists_of(scope: &Scope) -> [String; 4] {
+    let labelled =
+        |api: &str, plural: &str| format!("{}?labelSelector={TYPE}", scope.path(api, plural));
     [
         scope.path(TF, "managers"),
-        labelled("/api/v1", "pods", TYPE),
-        labelled("/apis/apps/v1", "statefulsets", TYPE),
-        labelled("/apis/apps/v1", "daemonsets", TYPE),
-        labelled("/api/v1", "secrets", &made),
+        labelled("/api/v1", "pods"),
+        labelled("/apis/apps/v1", "statefulsets"),
+        labelled("/apis/apps/v1", "daemonsets"),
     ]
 }
 
@@ -83,14 +86,19 @@ fn objects_of(places: &Places) -> [String; 6] {
 pub(crate) async fn world(asker: &Asker, scope: &Scope) -> World {
     let places = Places::of(asker, &scope.control_namespace).await;
     let (lists, objects) = (lists_of(scope), objects_of(&places));
-    let [managers, pods, stateful_sets, daemon_sets, secrets] = &lists;
+    let [managers, pods, stateful_sets, daemon_sets] = &lists;
     let [operator, lease, webhook, webhook_lease, reviews, configuration] = &objects;
+    let of_managers = async {
+        let managers = asker.list(managers).await;
+        let own = places.of_components(&managers);
+        let secrets = certificates::secrets(asker, &scope.within(), own.as_ref()).await;
+        (managers, own, secrets)
+    };
     let of_cluster = Box::pin(async {
         tokio::join!(
-            asker.list(managers),
+            of_managers,
             asker.list("/api/v1/nodes"),
             asker.list("/apis/opensdn.io/v1alpha1/admissionpolicies"),
-            asker.list(secrets),
         )
     });
     let of_pods = Box::pin(async {
@@ -107,12 +115,11 @@ pub(crate) async fn world(asker: &Asker, scope: &Scope) -> World {
         )
     });
     let (of_cluster, of_pods, of_programs) = tokio::join!(of_cluster, of_pods, of_programs);
-    let (managers, nodes, policies, secrets) = of_cluster;
+    let ((managers, own, secrets), nodes, policies) = of_cluster;
     let (pods, stateful_sets, daemon_sets) = of_pods;
     let (operator, lease, webhook, webhook_lease, reviews, configuration) = of_programs;
-    let own = places.of_components(&managers);
-    let [pods, stateful_sets, daemon_sets, secrets] =
-        [pods, stateful_sets, daemon_sets, secrets].map(|read| within(read, own.as_ref()));
+    let [pods, stateful_sets, daemon_sets] =
+        [pods, stateful_sets, daemon_sets].map(|read| within(read, own.as_ref()));
     let mut world = World {
         managers,
         pods,
