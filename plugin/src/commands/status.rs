@@ -150,6 +150,15 @@ impl Status {
             kind: self.component,
         };
         let world = Box::pin(world(asker, &scope)).await;
+        if let Some(node) = self.node.as_ref().filter(|node| world.lacks_node(node)) {
+            let message = format!("there is no node {node}");
+            return Err(Failure::new(
+                Exit::Usage,
+                "no-node",
+                message,
+                "kubectl get nodes lists them",
+            ));
+        }
         let mut report = assess(&world, Timestamp::now());
         report.cluster = global.cluster.context_in_use();
         report.server = Some(server.to_owned());

@@ -588,6 +588,15 @@ fn of_one_kind_or_one_node_only_that_is_judged() {
 }
 
 #[test]
+fn a_node_is_missing_where_neither_it_nor_a_pod_of_it_is_there_and_nodes_are_known() {
+    let mut world = world(vec![up("Redis")]);
+    world.nodes = Read::Known(vec![json!({"metadata": {"name": "w1"}})]);
+    assert_eq!(["w1", "m2", "w9"].map(|node| world.lacks_node(node)), [false, false, true]);
+    world.nodes = Read::Unknown("nodes is forbidden".into());
+    assert!(!world.lacks_node("w9"));
+}
+
+#[test]
 fn what_looks_like_contrail_status_has_its_words() {
     let with = |kind: &'static str, containers: &[&str]| {
         let running = |name: &&str| json!({"name": name, "ready": true, "state": {"running": {}}});

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::denied::Denied;
-use crate::snapshot::Read;
 use crate::snapshot::places::Places;
+use crate::snapshot::{Read, name, text};
 
 /// The cluster as it was read.
 #[derive(Clone, Debug, Default)]
@@ -47,4 +47,14 @@ pub(crate) struct World {
     pub(crate) alone: BTreeMap<&'static str, Read<Vec<Value>>>,
     /// Kinds of components of which objects may be there that were not asked for.
     pub(crate) not_listed: Vec<&'static str>,
+}
+
+impl World {
+    /// Whether there is no node of that name, and no pod that is still said to be on one.
+    pub(crate) fn lacks_node(&self, node: &str) -> bool {
+        let Read::Known(nodes) = &self.nodes else { return false };
+        let mut pods = self.pods.items().iter();
+        !nodes.iter().any(|one| name(one) == node)
+            && !pods.any(|pod| text(pod, "/spec/nodeName") == node)
+    }
 }
