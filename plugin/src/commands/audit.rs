@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 use opensdn_validate::{WhatIf, what_if};
 
 use crate::cli::Global;
@@ -11,11 +11,11 @@ use crate::clients::{AsksCluster, WebhookNamespace};
 use crate::exit::{Exit, Failure};
 use crate::fail_on::FailOn;
 use crate::live::Live;
-use crate::output::Output;
 use crate::runtime::Runtime;
 use crate::ui::Ui;
 
 mod found;
+mod junit;
 mod reported;
 
 pub(crate) use found::AuditFindings;
@@ -27,6 +27,9 @@ Examples:
 
   # In one namespace, for a script
   kubectl opensdn audit -n tf -o json
+
+  # For a system of continuous integration
+  kubectl opensdn audit -o junit > audit.xml
 
   # What would be refused if this policy were enforced now; it need not be in the cluster
   kubectl opensdn audit --what-if plaintext.yaml
@@ -63,8 +66,23 @@ pub(crate) struct Audit {
     webhook: WebhookNamespace,
     #[command(flatten)]
     _cluster: AsksCluster,
-    #[command(flatten)]
-    _output: Output,
+    /// How the answer is written.
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    output: Format,
+}
+
+/// How findings are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    #[default]
+    Human,
+    /// One JSON document.
+    Json,
+    /// One YAML document.
+    Yaml,
+    /// JUnit's XML: a suite a policy, a case a finding.
+    Junit,
 }
 
 impl Audit {
@@ -81,7 +99,10 @@ impl Audit {
             AuditFindings::of(runtime.block_on(what_if(runtime.loader()?, &asked, &live))?)
         };
         let layout = ui.layout();
-        ui.answer(&found, |out| found.write(layout, out))?;
+        match self.output {
+            Format::Junit => ui.write(|out| found.write_junit(self.fail_on.severity(), out))?,
+            _ => ui.answer(&found, |out| found.write(layout, out))?,
+        }
         for note in found.notes() {
             ui.note(&note);
         }

@@ -116,7 +116,7 @@ impl Answer for AuditFindings {
 }
 
 impl Word {
-    fn text(self) -> &'static str {
+    pub(super) fn text(self) -> &'static str {
         match self {
             Self::Deny => "deny",
             Self::Failure => "failure",
@@ -124,7 +124,7 @@ impl Word {
         }
     }
 
-    fn severity(self) -> Severity {
+    pub(super) fn severity(self) -> Severity {
         match self {
             Self::Deny | Self::Failure => Severity::Error,
             Self::Warn => Severity::Warning,
