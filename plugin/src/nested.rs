@@ -6,6 +6,7 @@ pub(crate) mod cluster;
 pub(crate) mod cni_files;
 pub(crate) mod common_env;
 pub(crate) mod connection;
+pub(crate) mod discover;
 pub(crate) mod flags;
 pub(crate) mod plan_file;
 pub(crate) mod registry_check;

@@ -143,6 +143,48 @@ async fn the_worked_example_is_planned_written_found_in_place_and_taken_away() -
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_are_not_named_are_discovered_in_the_config_api() -> Outcome {
+    let cloud = Cloud::start().await?;
+    let flags = "nested plan --cluster-name k8s-a --cluster-network admin:k8s-vms --connectivity link-local \
+         --keystone-nodes 192.168.1.200 --service-addresses 10.10.10.0/24 -o json";
+    let mut arguments: Vec<&str> = flags.split_whitespace().collect();
+    let refused = cloud.run("admin", &arguments)?;
+    assert_eq!(code(&refused), 2, "{}", text(&refused));
+    assert!(text(&refused).contains("--config-nodes missing"), "{}", text(&refused));
+
+    arguments.push("--discover");
+    let planned = cloud.run("admin", &arguments)?;
+    assert_eq!(code(&planned), 0, "{}", text(&planned));
+    let all = [
+        ["--config-nodes", "192.168.1.100"],
+        ["--analytics-nodes", "192.168.1.100,192.168.1.101"],
+        ["--config-database-nodes", "192.168.1.100,192.168.1.101,192.168.1.102"],
+    ];
+    for flag in all {
+        let said = format!("discovered: {}\n", flag.join(" "));
+        assert!(text(&planned).contains(&said), "{}", text(&planned));
+    }
+    let discovered = document(&planned)?["plan"]["rows"].clone();
+
+    let one = [&arguments[..], &["--config-nodes", "192.168.1.102"]].concat();
+    let one = cloud.run("admin", &one)?;
+    assert!(
+        !text(&one).contains("discovered: --config-nodes"),
+        "what is named counts: {}",
+        text(&one)
+    );
+    assert!(text(&one).contains("discovered: --analytics-nodes"), "{}", text(&one));
+
+    arguments.pop();
+    arguments.extend(all.concat());
+    let named = cloud.run("admin", &arguments)?;
+    assert_eq!(document(&named)?["plan"]["rows"], discovered);
+    // The message bus and ZooKeeper are with the database: one, two and four times three rows, Keystone and the vrouters.
+    assert_eq!(discovered.as_array().map(Vec::len), Some(14), "{discovered}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_file_is_carried_out_only_while_the_cloud_is_as_it_was() -> Outcome {
     let cloud = Cloud::start().await?;
     let spec = cloud.spec(json!({}))?;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use opensdn_config_api::ConfigApi;
 use opensdn_nested::{Input, plan};
+use opensdn_validate::report::printable;
 
 use crate::cli::Global;
 use crate::clients::AsksCluster;
@@ -15,7 +16,7 @@ use crate::nested::flags::SpecFlags;
 use crate::nested::plan_file::NestedPlan;
 use crate::nested::surroundings::SurroundingsFlags;
 use crate::nested::waited::waited;
-use crate::nested::{text, world};
+use crate::nested::{discover, text, world};
 use crate::output::Output;
 use crate::runtime::Runtime;
 use crate::snapshot::ask::Asker;
@@ -28,6 +29,9 @@ Examples:
 
   # With link-local services alone; read first who reaches them then
   kubectl opensdn nested plan -f nested-cluster.yaml --connectivity link-local
+
+  # With the nodes of the cloud's services as the Config API knows them
+  kubectl opensdn nested plan -f nested-cluster.yaml --discover
 
   # For review, and to be carried out only if the cloud is still the same
   kubectl opensdn nested plan -f nested-cluster.yaml --out plan.json
@@ -61,6 +65,9 @@ pub(super) struct PlanCommand {
 pub(super) struct Sources {
     #[command(flatten)]
     pub(super) spec: SpecFlags,
+    /// Take the nodes of config, analytics and the config database that are not named as the Config API knows them.
+    #[arg(long, help_heading = "Nested cluster")]
+    discover: bool,
     #[command(flatten)]
     surroundings: SurroundingsFlags,
     #[command(flatten)]
@@ -92,18 +99,33 @@ impl Sources {
 
     /// The same, with what it was made of.
     pub(super) async fn made(&self, global: &Global, ui: &mut Ui) -> Result<Made, Failure> {
-        let spec = self.spec.spec()?;
+        let mut spec = match self.discover {
+            true => self.spec.spec_to_discover()?,
+            false => self.spec.spec()?,
+        };
+        // As it was given: what is found there says nothing of where the Config API is.
+        let addresses = self.config_api.addresses(&spec);
+        if addresses.is_empty() {
+            let message = "--discover asks the Config API, and it is not known where that is";
+            return Err(Failure::usage(message, "--config-api http://192.168.1.100:8082"));
+        }
         let api = self.config_api.client(&spec)?;
         let (client, server) = global.client_and_server().await?;
         ui.progress(&format!("asking {server}"));
         let asker = Asker::new(client);
         let facts = NestedFacts::ask(&asker, &server).await?;
-        let mut input = world::input(&spec, self.spec.choices(), facts);
-        let addresses = self.config_api.addresses(&spec);
-        let namespace = global.cluster.namespace.as_deref();
-        self.surroundings.look(&mut input, &asker, namespace, &addresses).await;
         // Before a token is sent: the file may say where to.
         ui.progress(&format!("asking the Config API at {}", addresses.join(", ")));
+        if self.discover {
+            let filled = discover::fill(&api, &mut spec);
+            let found = waited(ui, "waiting for the Config API", filled).await?;
+            for flag in found {
+                ui.note(&printable(&format!("discovered: {flag}")));
+            }
+        }
+        let mut input = world::input(&spec, self.spec.choices(), facts);
+        let namespace = global.cluster.namespace.as_deref();
+        self.surroundings.look(&mut input, &asker, namespace, &addresses).await;
         let live = waited(ui, "waiting for the Config API", world::cloud(&api, &input)).await?;
         let plan = plan(&input, &live);
         Ok(Made { api, input, plan: NestedPlan { config_api: addresses, plan } })
