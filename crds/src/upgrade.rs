@@ -119,8 +119,8 @@ pub struct UpgradeSpec {
     /// Whether a vrouter is replaced only when its node is drained: cordoned, and with the annotation
     /// opensdn.io/drained-for, whose value is namespace/name of this Upgrade. On the way back none is waited for. Default false.
     pub wait_for_drain: Option<bool>,
-    /// What becomes of a wave that fails: RollBack or Stop. Default RollBack; with waitForDrain, and where only pods with their
-    /// earlier images are not ready, it is Stop.
+    /// What becomes of a wave that fails: RollBack or Stop. Default RollBack; with waitForDrain, where only pods with their
+    /// earlier images are not ready, and where a vrouter has worked with its new images, it is Stop.
     pub on_failure: Option<OnFailure>,
     /// How long a wave may be without progress, such as 30m: no pod more that is well with its images. Default 15m.
     pub wave_timeout: Option<String>,
@@ -456,6 +456,15 @@ fn constraints(schema: &mut schemars::Schema) {
              && has(self.registry) == has(oldSelf.registry) && (!has(self.registry) || self.registry == oldSelf.registry) \
              && has(self.images) == has(oldSelf.images) && (!has(self.images) || self.images == oldSelf.images)",
             "version, registry, images and requestedBy cannot be changed once it is made: make another Upgrade",
+        )
+        // What it was made with, by whom the report says.
+        .rule(
+            "",
+            "has(self.plan) == has(oldSelf.plan) && (!has(self.plan) || self.plan == oldSelf.plan) \
+             && has(self.force) == has(oldSelf.force) && (!has(self.force) || self.force == oldSelf.force) \
+             && has(self.prePull) == has(oldSelf.prePull) && (!has(self.prePull) || self.prePull == oldSelf.prePull) \
+             && has(self.waitForDrain) == has(oldSelf.waitForDrain) && (!has(self.waitForDrain) || self.waitForDrain == oldSelf.waitForDrain)",
+            "plan, force, prePull and waitForDrain cannot be changed once it is made: make another Upgrade",
         );
 }
 
@@ -467,6 +476,7 @@ fn image_constraints(schema: &mut schemars::Schema) {
         .longest(&["container"], 63)
         .set("container", "minLength", json!(1))
         .longest(&["image"], 512)
+        .field("", "kind", "self.matches('^[A-Za-z]+$')", "must be a kind, such as Webui")
         .field("", "container", "self.matches('^[!-~]+$')", "must be the name of a container")
         .field("", "image", "self.matches('^[!-~]+$')", "must be an image, without spaces")
         .set("image", "minLength", json!(1));

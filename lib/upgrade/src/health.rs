@@ -10,6 +10,7 @@ use opensdn_crds::upgrade::{ImageChange, ServiceHealth};
 use time::OffsetDateTime;
 
 use crate::daemons::Daemons;
+use crate::time::text;
 
 /// How a service is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub struct Pod {
     pub created: Option<OffsetDateTime>,
     /// When it was asked to end.
     pub asked_to_end: Option<OffsetDateTime>,
+    /// What it waits for before it goes.
+    pub finalizers: Vec<String>,
     /// Whether it is ready.
     pub is_ready: bool,
     /// Since when it is ready, or is not.
@@ -98,6 +101,15 @@ impl Pod {
     /// Why it is not ready.
     #[must_use]
     pub fn why(&self) -> String {
+        if let Some(since) = self.asked_to_end {
+            let node =
+                self.node.as_ref().map(|node| format!(" on node {node}")).unwrap_or_default();
+            let finalizers = match self.finalizers.as_slice() {
+                [] => String::new(),
+                all => format!("; its finalizers: {}", all.join(", ")),
+            };
+            return format!("it has been ending since {}{node}{finalizers}", text(since));
+        }
         match (&self.trouble, &self.node) {
             (Some(trouble), _) => trouble.clone(),
             (None, Some(node)) => format!("it is not ready, on node {node}"),
@@ -175,16 +187,18 @@ impl Service {
     #[must_use]
     pub fn trouble(&self) -> String {
         let pods = self.pods.iter();
-        let first = pods.filter_map(|pod| Some((&pod.name, pod.trouble.as_ref()?))).next();
+        let first = pods
+            .filter(|pod| pod.asked_to_end.is_none())
+            .find_map(|pod| Some((&pod.name, pod.trouble.as_ref()?)));
         let away = self.pods.iter().find(|pod| !pod.is_ready);
         match first {
             Some((name, trouble)) => format!("pod {name}: {trouble}"),
-            None if self.is_ready => "its pods have not all been replaced".to_owned(),
             // Of a node that is lost Kubernetes says no more.
-            None if away.is_some_and(|pod| pod.node.is_some()) => {
+            None if away.is_some_and(|pod| pod.node.is_some() || pod.asked_to_end.is_some()) => {
                 let away = away.map(|pod| format!("pod {}: {}", pod.name, pod.why()));
                 [away.unwrap_or_default(), self.message.clone()].join("; ")
             }
+            None if self.is_ready => "its pods have not all been replaced".to_owned(),
             None if self.message.is_empty() => "nothing is known of it yet".to_owned(),
             None => self.message.clone(),
         }

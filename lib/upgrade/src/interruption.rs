@@ -1,6 +1,8 @@
 //! For how long nodes were without their vrouter: from when its pod is asked to end until the next one is ready, and its agent
 //! has a control node, where agents are asked.
 
+use std::collections::BTreeSet;
+
 use opensdn_crds::upgrade::{NodeInterruption, ServiceHealth};
 use time::OffsetDateTime;
 
@@ -16,6 +18,8 @@ pub const MOST: usize = 1000;
 pub struct Summary {
     /// Those that are over.
     pub over: usize,
+    /// On how many nodes these were: on the way back each has another one.
+    pub nodes: usize,
     /// Seconds of all of them.
     pub seconds: i64,
     /// The longest: node and seconds.
@@ -30,6 +34,7 @@ pub fn summary(all: &[NodeInterruption]) -> Summary {
     let over = all.iter().filter_map(|one| Some((one.node.clone(), one.seconds?)));
     Summary {
         over: over.clone().count(),
+        nodes: over.clone().map(|(node, _)| node).collect::<BTreeSet<_>>().len(),
         seconds: over.clone().fold(0, |sum, (_, seconds)| sum.saturating_add(seconds)),
         longest: over.max_by_key(|(_, seconds)| *seconds),
         open: all.iter().filter(|one| one.seconds.is_none()).count(),

@@ -9,6 +9,7 @@
 //! plan      what is to be done, and what speaks against it
 //! pull      which node needs which of the new images, and has them
 //! gate      what has to be well behind a wave
+//! settled   for how long a pod has to be ready before the next is replaced
 //! interruption  for how long nodes were without their vrouter
 //! daemons   what daemons say of themselves, compared with what they said before
 //! next      what is next, by what was done and how it is now
@@ -31,5 +32,6 @@ pub mod order;
 pub mod plan;
 pub mod pull;
 pub mod report;
+pub mod settled;
 mod time;
 pub mod version;

@@ -11,12 +11,18 @@ mod worse;
 
 pub use back::is_on_its_way_back;
 
+/// Whether it says what a wave has failed by, and was not tried again since.
+#[must_use]
+pub fn is_failure(remark: &UpgradeRemark) -> bool {
+    remark.code == FAILURE && remark.severity != TRIED_AGAIN
+}
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use opensdn_crds::status::Conditions;
 use opensdn_crds::upgrade::{
-    Goal, ImageChange, Phase, State, Step, UpgradeSpec, UpgradeStatus, Wave,
+    Goal, ImageChange, Phase, State, Step, UpgradeRemark, UpgradeSpec, UpgradeStatus, Wave,
 };
 use serde_json::Value;
 use time::OffsetDateTime;
@@ -30,8 +36,14 @@ const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 const SOAK: Duration = Duration::from_secs(30);
 /// A wave that was not well in time.
 pub const FAILURE: &str = "OSDN5020";
+/// How a wave that was not well in time is remembered, once it was tried again.
+const TRIED_AGAIN: &str = "Warning";
+/// So many of these are kept.
+const MOST_TRIED: usize = 5;
 /// So long at most a wave has that is late when an operator begins to look.
 const GRACE: Duration = Duration::from_secs(2 * 60);
+/// And so long at most any wait is: to no time can more be added than there is.
+const LONGEST_WAIT: Duration = Duration::from_secs(366 * 24 * 3600);
 /// As many characters of a message are written: what others say is in it.
 const LONGEST: usize = 4000;
 /// Until it is looked at again, while something is at work.
@@ -417,7 +429,8 @@ pub(crate) fn wave_timeout(spec: &UpgradeSpec) -> Duration {
 }
 
 fn duration(given: Option<&str>, default: Duration) -> Duration {
-    given.and_then(|text| opensdn_duration::parse(text).ok()).unwrap_or(default)
+    let given = given.and_then(|text| opensdn_duration::parse(text).ok());
+    given.unwrap_or(default).min(LONGEST_WAIT)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use opensdn_crds::upgrade::{
 use serde_json::{Value, json};
 
 pub use self::data_stores::rewrites;
-use self::data_stores::{Way, no_way_back, other_line};
+use self::data_stores::{Way, no_way_back, other_line, rabbitmq_over};
 use crate::digest::digest;
 use crate::health;
 use crate::images::{self, Service};
@@ -312,7 +312,7 @@ impl Remarks<'_> {
             |one: &&&ImageChange| images::is_opensdn(&one.to) && !images::is_opensdn(&one.from);
         if let Some(change) = ours.iter().find(is_crossed) {
             let message = format!(
-                "from {} to {} images have other names, keys and certificates: each pod is replaced with another \
+                "from {} to {} daemons are configured otherwise and have other certificates: each pod is replaced with another \
                  configuration, and daemons of both sides talk to each other meanwhile",
                 change.from, change.to
             );
@@ -326,7 +326,8 @@ impl Remarks<'_> {
         for step in &plan.steps {
             if let Some(change) = data_stores::not_configured(&step.id, &step.images) {
                 let message = format!(
-                    "{}: the operator configures Cassandra 3.11, and {} ends at its start: cassandra.yaml has keys of Thrift, which                      it does not know",
+                    "{}: the operator configures Cassandra 3.11, and {} ends at its start: cassandra.yaml has keys of Thrift, which \
+                     it does not know",
                     step.id, change.to
                 );
                 self.unless_forced("OSDN5019", &message);
@@ -404,11 +405,14 @@ impl Remarks<'_> {
     fn of_steps(&mut self, plan: &Plan) {
         for step in &plan.steps {
             if let Some(("rabbitmq", change)) = other_line(&step.id, &step.images) {
-                let message = format!(
-                    "{}: between {} and {} versions of RabbitMQ may differ by more than one member can have beside the \
-                     others (3.7 and 3.10): with rabbitmqctl version look at what runs",
-                    step.id, change.from, change.to
-                );
+                let message = match rabbitmq_over(&change.from, &change.to) {
+                    Some(why) => format!("{}: {why}", step.id),
+                    None => format!(
+                        "{}: between {} and {} versions of RabbitMQ may differ by more than one member can have beside the \
+                         others (3.7 and 3.10): with rabbitmqctl version look at what runs",
+                        step.id, change.from, change.to
+                    ),
+                };
                 self.unless_forced("OSDN5014", &message);
             }
         }

@@ -6,7 +6,7 @@ use opensdn_crds::upgrade::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::next::{self, FAILURE, is_on_its_way_back};
+use crate::next::{self, is_failure, is_on_its_way_back};
 use crate::plan;
 use crate::time::parse;
 
@@ -106,7 +106,11 @@ pub struct Options {
 }
 
 impl Options {
-    fn of(spec: &UpgradeSpec) -> Self {
+    fn of(spec: &UpgradeSpec, steps: &[Step]) -> Self {
+        // What is asked for when all is over was not done.
+        let is_left_out = |skip: &&Skip| {
+            !steps.iter().any(|step| step.id == skip.step && step.state == State::Succeeded)
+        };
         Self {
             wave_timeout_seconds: next::wave_timeout(spec).as_secs(),
             soak_seconds: next::soak(spec).as_secs(),
@@ -116,7 +120,7 @@ impl Options {
             wait_for_drain: spec.wait_for_drain == Some(true),
             pause_before: spec.pause_before.clone().unwrap_or_default(),
             force: spec.force.clone().unwrap_or_default(),
-            left_out: spec.skip.clone().unwrap_or_default(),
+            left_out: spec.skip.iter().flatten().filter(is_left_out).cloned().collect(),
         }
     }
 }
@@ -231,7 +235,7 @@ pub fn report(upgrade: &str, spec: &UpgradeSpec, status: &UpgradeStatus) -> Repo
         to: status.to.clone(),
         plan: status.plan.clone(),
         requested_by: spec.requested_by.clone(),
-        options: Options::of(spec),
+        options: Options::of(spec, steps),
         started_at: status.started_at.clone(),
         finished_at: status.finished_at.clone(),
         seconds: seconds(status.started_at.as_ref(), status.finished_at.as_ref()),
@@ -249,7 +253,7 @@ pub fn report(upgrade: &str, spec: &UpgradeSpec, status: &UpgradeStatus) -> Repo
 }
 
 fn failure(status: &UpgradeStatus) -> Option<Failure> {
-    let last = status.remarks.iter().flatten().find(|one| one.code == FAILURE)?;
+    let last = status.remarks.iter().flatten().find(|one| is_failure(one))?;
     let tried = status.steps.iter().flatten().filter(|step| step.attempts.is_some());
     let (back, not): (Vec<&Step>, Vec<&Step>) =
         tried.partition(|step| step.state == State::RolledBack);
@@ -287,6 +291,7 @@ pub fn seconds(from: Option<&String>, to: Option<&String>) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::next::FAILURE;
 
     #[test]
     fn the_verdict_is_that_of_the_phase_and_each_phase_has_one() {

@@ -43,7 +43,10 @@ impl Version {
             }
         }
         let is_end = rest.is_empty() || rest.starts_with(['-', '.', '_', '+']);
-        ((19..=99).contains(&year) && is_end).then_some(Self { year, number: month, patch })
+        // 2024-05-01 and 2025.1 have no month there.
+        let is_month = first.len() == 2 || (1..=12).contains(&month);
+        let is_release = (19..=99).contains(&year) && is_month && is_end;
+        is_release.then_some(Self { year, number: month, patch })
     }
 
     /// Its place among the releases: how many of them are not after it.
@@ -102,6 +105,8 @@ mod tests {
             ("24.x", None),
             ("", None),
             ("24.1beta", None),
+            ("2024-05-01", None),
+            ("2025.1", None),
         ] {
             assert_eq!(
                 Version::of_tag(tag).map(|one| one.to_string()).as_deref(),

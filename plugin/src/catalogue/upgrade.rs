@@ -117,7 +117,7 @@ const CODES: [(&str, Severity, &str, &str, &str); 19] = [
          what 3.7 has stored either: upstream has no way from one to the other in place. A bus that starts with nothing has lost \
          what was queued. Services declare their exchange and queues again when they connect, but read the database only when \
          they start: in the waves behind it, and where RabbitMQ alone gets another image not at all.",
-        "rabbitmqctl version in a pod of it: if it is 3.10 already, --force OSDN5014. Else, with what is queued lost: kubectl \
+        "rabbitmqctl version in a pod of it: if both are 3.10, --force OSDN5014. To 3.11 or later: what the message says. From 3.7, with what is queued lost: kubectl \
          annotate rabbitmqs.tf.tungsten.io NAME opensdn.io/stopped=true; when its pods are gone, on each of their nodes: mv \
          /var/lib/contrail/rabbitmq /var/lib/contrail/rabbitmq-before; upgrade apply --force OSDN5014,OSDN5008; when upgrade \
          status says that it waits for the annotation: kubectl patch rabbitmqs.tf.tungsten.io NAME --subresource=status \

@@ -8,6 +8,11 @@ pub(super) fn advice(status: &Status) -> (&'static str, &'static str) {
     match status.code {
         401 => ("unauthenticated", "log in again: the API server does not know who you are"),
         403 => forbidden(status),
+        _ if status.message.contains("failed calling webhook") => (
+            "webhook-silent",
+            "the webhook that the cause names does not answer, and is asked about this change: kubectl opensdn status says whether ours \
+             does; until one does, nothing is changed",
+        ),
         _ => ("refused-by-server", ""),
     }
 }
@@ -53,6 +58,14 @@ mod tests {
         let causes: Vec<_> = cause.iter().map(|reason| json!({"reason": reason})).collect();
         let status = json!({"code": 403, "message": message, "details": {"causes": causes}});
         advice(&serde_json::from_value(status).unwrap())
+    }
+
+    #[test]
+    fn a_webhook_that_does_not_answer_is_called_so() {
+        let message =
+            "Internal error occurred: failed calling webhook \"a.b\": context deadline exceeded";
+        let status = json!({"code": 500, "message": message});
+        assert_eq!(advice(&serde_json::from_value(status).unwrap()).0, "webhook-silent");
     }
 
     #[test]

@@ -37,8 +37,12 @@ pub(crate) fn way(
     let Some(found) = open.find(same) else {
         // It would have the name.
         let name = name.map(str::to_owned).or_else(|| wanted.version.as_deref().map(named_after));
-        let is_in_its_place =
-            |one: &&Upgrade| one.spec.manager == wanted.manager && Some(one.name_any()) == name;
+        // Nothing will come of one that is refused, and another name is free.
+        let is_in_its_place = |one: &&Upgrade| {
+            one.spec.manager == wanted.manager
+                && Some(one.name_any()) == name
+                && stage::phase(one) != Some(Phase::Refused)
+        };
         return match all.iter().filter(is_open).find(is_in_its_place) {
             Some(other) => Err(other_than_wanted(other, "other images", next)),
             None => Ok(Way::Make(None)),

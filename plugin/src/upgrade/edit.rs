@@ -2,7 +2,7 @@
 //! a step out. The operator sees the change and does it. The way back is in `way_back.rs`.
 
 use kube::ResourceExt as _;
-use opensdn_crds::upgrade::{Goal, Phase, Skip, State, Step, Upgrade, UpgradeStatus};
+use opensdn_crds::upgrade::{Goal, Phase, Skip, State, Step, Upgrade, UpgradeSpec, UpgradeStatus};
 use opensdn_upgrade::next::is_on_its_way_back;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -145,24 +145,32 @@ pub(crate) fn skip(
     if let Some(known) = all.iter().find(|one| one.step == found.id) {
         return Ok(Edit::Already(format!("it is left out already: {}", known.reason)));
     }
-    if matches!(found.state, State::Succeeded | State::Skipped | State::RolledBack) {
+    let goes_back = upgrade.spec.goal == Some(Goal::RollBack);
+    let is_over = match found.state {
+        State::Skipped | State::RolledBack => true,
+        State::Succeeded => !goes_back,
+        _ => false,
+    };
+    if is_over {
         let message = format!("nothing is left to do for {}: it is {}", found.id, found.state);
         return refuse("step-is-over", &message, "");
     }
-    let (id, said) = (found.id.clone(), said_of_skip(&status, found));
+    let (id, said) = (found.id.clone(), said_of_skip(&upgrade.spec, &status, found));
     let (reason, requested_by) = (reason.to_owned(), requested_by.map(str::to_owned));
     all.push(Skip { step: id, reason, requested_by });
     Ok(Edit::Write(json!({"skip": all}), said))
 }
 
 /// What becomes of a step that is left out, and of the Upgrade.
-fn said_of_skip(status: &UpgradeStatus, step: &Step) -> String {
+fn said_of_skip(spec: &UpgradeSpec, status: &UpgradeStatus, step: &Step) -> String {
     let id = &step.id;
     let is_stopped = status.phase == Some(Phase::Stopped);
     if is_stopped && is_on_its_way_back(status) {
         return format!("{id} keeps the images that it has; upgrade retry continues the way back");
     }
-    if status.phase == Some(Phase::RollingBack) {
+    if status.phase == Some(Phase::RollingBack)
+        || (spec.goal == Some(Goal::RollBack) && !is_stopped)
+    {
         return format!(
             "{id} keeps the images that it has now, while the other services get their earlier ones: once they have, no \
              command takes it back"
@@ -178,7 +186,7 @@ fn said_of_skip(status: &UpgradeStatus, step: &Step) -> String {
     let others = steps.filter(|one| one.state == State::Failed && one.id != *id);
     let others: Vec<&str> = others.map(|one| one.id.as_str()).collect();
     match (is_stopped, others.is_empty()) {
-        (false, _) if status.phase == Some(Phase::Paused) => {
+        (false, _) if status.phase == Some(Phase::Paused) || spec.paused == Some(true) => {
             format!("{what}, when the upgrade is resumed")
         }
         (false, _) => what,

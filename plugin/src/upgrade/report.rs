@@ -124,13 +124,14 @@ impl UpgradeReport {
 }
 
 fn in_words(all: &[NodeInterruption]) -> Option<String> {
-    let Summary { over, seconds, longest, open } = interruption::summary(all);
+    let Summary { over, nodes, seconds, longest, open } = interruption::summary(all);
     let count = i64::try_from(over).ok()?;
     let of_all = longest.map(|(node, longest)| {
         let each = seconds / count.max(1);
-        let nodes = if over == 1 { "node" } else { "nodes" };
+        let times = if over == nodes { String::new() } else { format!(", {over} times in all") };
+        let word = if nodes == 1 { "node" } else { "nodes" };
         format!(
-            "was away on {over} {nodes}: {} each, {} at most, on {node}",
+            "was away on {nodes} {word}{times}: {} each, {} at most, on {node}",
             age(each),
             age(longest)
         )

@@ -14,6 +14,7 @@ use serde_json::json;
 use time::OffsetDateTime;
 
 use super::attach::comes_first;
+use super::disruption::disruption;
 use super::edit::{Edit, refuse};
 use super::next_command::NextCommand;
 use super::stage;
@@ -100,7 +101,12 @@ impl UpgradeRollBack {
         });
         let stays = stays.collect();
         let ran = steps.iter().filter(back).filter(|step| step.ran == Some(true));
-        let warnings = ran.filter_map(rewrites).collect();
+        let nodes = steps.iter().filter(back).filter(|step| step.id.starts_with("Vrouter/"));
+        let nodes = nodes.map(|step| {
+            let meanwhile = disruption("Vrouter", 1).text;
+            format!("{}: {meanwhile}; no node is waited for to be drained", step.id)
+        });
+        let warnings = ran.filter_map(rewrites).chain(nodes).collect();
         Self { services: services.collect(), stays, warnings, ..Self::without_change(upgrade) }
     }
 

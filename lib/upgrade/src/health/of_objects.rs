@@ -78,6 +78,9 @@ impl Pod {
             created: parse(text(pod, "/metadata/creationTimestamp")),
             // What the API server writes is when it has to have ended.
             asked_to_end: ending.and_then(|ending| ending.checked_sub(grace)),
+            finalizers: list(pod, "/metadata/finalizers")
+                .filter_map(|one| one.as_str().map(str::to_owned))
+                .collect(),
             is_ready: ready.is_some() && pod.pointer("/metadata/deletionTimestamp").is_none(),
             ready_since: ready.and_then(|ready| parse(text(ready, "/lastTransitionTime"))),
             restarts: restarts.fold(0, i64::saturating_add),

@@ -13,8 +13,9 @@ pub(super) fn stays(step: &Step) -> Option<&String> {
 
 /// Whether a step gets its earlier images when all goes back.
 pub(super) fn goes(step: &Step) -> bool {
-    let is_begun = !matches!(step.state, State::Pending | State::RolledBack | State::Skipped);
-    step.attempts.is_some() && is_begun && stays(step).is_none()
+    // Also one that was asked for another try: it is Pending, and has its new images since the first.
+    let is_over = matches!(step.state, State::RolledBack | State::Skipped);
+    step.attempts.is_some() && !is_over && stays(step).is_none()
 }
 
 /// Whether services get their earlier images again, also where that has stopped. A step alone does not say so: one that is
@@ -91,12 +92,14 @@ impl Run<'_> {
             return self.is_back();
         };
         let Some(wave) = self.wave_at(place).cloned() else { return };
+        if let Some(why) = self.at.paused {
+            // Its whole time begins when it is released.
+            self.wave(place, |wave| wave.deadline = None);
+            return self.set(Phase::RollingBack, format!("the Manager is paused: {why}"));
+        }
         if wave.deadline.is_none() {
             let deadline = self.deadline();
             return self.wave(place, |wave| wave.deadline = Some(deadline));
-        }
-        if let Some(why) = self.at.paused {
-            return self.set(Phase::RollingBack, format!("the Manager is paused: {why}"));
         }
         let mut waits = Vec::new();
         for step in self.steps_of(&wave.name) {
@@ -159,7 +162,7 @@ impl Run<'_> {
     pub(super) fn goes_back(&mut self, place: usize, step: &Step, service: &Service) -> String {
         let waits = self.is_full_on_its_way_back(step, service);
         let is_held = !service.says(&step.images, Side::Earlier) || waits.is_some();
-        let message = self.refusal(&step.id).or(waits).unwrap_or_else(|| service.trouble());
+        let message = self.refusal(&step.id).or(waits).unwrap_or_else(|| self.trouble_of(service));
         let message = gate::short(&message);
         self.step(place, |step| {
             step.message = Some(message.clone());
@@ -192,13 +195,16 @@ impl Run<'_> {
         if let Some(found) = not_as_before {
             message.push_str(&format!("; not as before: {}", gate::short(&found)));
         }
-        let why = self.reason_of_turn();
+        let why = match self.reason_of_turn() {
+            why if why.is_empty() && self.is_rolled_back() => ", as a user wanted it".to_owned(),
+            why => why,
+        };
         self.end(Phase::RolledBack, format!("{message}{why}"));
     }
 
     /// What the first wave failed by, for the last message.
     fn reason_of_turn(&self) -> String {
-        let bad = self.status.remarks.iter().flatten().find(|one| one.code == super::FAILURE);
+        let bad = self.status.remarks.iter().flatten().find(|one| super::is_failure(one));
         bad.map_or_else(String::new, |one| format!(". It failed: {}", one.message))
     }
 

@@ -30,13 +30,11 @@ impl Run<'_> {
                 self.step(place, lose);
                 match first {
                     Some(pod) if pod.is_ready && others_are_ready => worse.unwrap_or_default(),
-                    Some(pod) if pod.is_ready => service.trouble(),
+                    Some(pod) if pod.is_ready => self.trouble_of(service),
                     Some(pod) => {
                         format!("pod {}, the first with the new images: {}", pod.name, pod.why())
                     }
-                    None => self.refusal(&step.id).unwrap_or_else(|| {
-                        "waits for its first pod with the new images".to_owned()
-                    }),
+                    None => self.refusal(&step.id).unwrap_or_else(|| self.trouble_of(service)),
                 }
             }
         };
@@ -103,6 +101,36 @@ impl Run<'_> {
             && step.canary_since.is_some()
             && step.canary_losses.unwrap_or_default() < MOST_LOSSES
             && !self.awaits_daemons(step)
+    }
+
+    /// What is the matter with a service, of which there may be fewer pods than before.
+    pub(super) fn trouble_of(&self, service: &Service) -> String {
+        let snapshot = self.status.snapshot.iter().flatten();
+        let before = snapshot.filter(|one| one.service == service.id).map(|one| one.pods).max();
+        let (there, before) = (service.pods.len(), before.unwrap_or_default());
+        if usize::try_from(before).is_ok_and(|before| there < before) {
+            let namespace = self.at.upgrade.split('/').next().unwrap_or_default();
+            return format!(
+                "there are {there} of its {before} pods: where one is not made again, kubectl get events -n {namespace} \
+                 --field-selector reason=FailedCreate says why, such as a quota"
+            );
+        }
+        match service.pods.iter().any(|pod| !pod.is_ready) {
+            true => service.trouble(),
+            false if self.awaits_its_first(service) => {
+                "waits for its first pod with the new images".to_owned()
+            }
+            false => service.trouble(),
+        }
+    }
+
+    fn awaits_its_first(&self, service: &Service) -> bool {
+        let mut steps = self.status.steps.iter().flatten();
+        steps.any(|step| {
+            step.id == service.id
+                && step.state == State::Canary
+                && !service.pods.iter().any(|pod| pod.has(&step.images, Side::New))
+        })
     }
 
     /// How a service was that was well when it was planned.

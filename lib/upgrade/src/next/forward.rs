@@ -2,11 +2,17 @@
 
 use opensdn_crds::upgrade::{OnFailure, Phase, State, Step, UpgradeRemark};
 
-use super::{Crossed, FAILURE, Run, back, is_of_nodes, is_over, parse};
+use super::{
+    Crossed, FAILURE, MOST_TRIED, Run, TRIED_AGAIN, back, is_failure, is_of_nodes, is_over, parse,
+};
 use crate::drain;
 use crate::gate;
 use crate::health::{Pod, Side};
 use crate::order;
+use crate::settled;
+
+/// Until what Kubernetes counts is seen here.
+const SEEN: time::Duration = time::Duration::seconds(10);
 
 /// How a step went in this pass.
 enum Went {
@@ -141,8 +147,12 @@ impl Run<'_> {
         if waits.is_empty() {
             return self.ask_gate(place, name);
         }
-        let is_held =
-            |step: &&&Step| self.is_looked_at(step) || self.waits_for_drain(step).is_some();
+        let is_held = |step: &&&Step| {
+            self.is_looked_at(step)
+                || self.waits_for_drain(step).is_some()
+                || self.is_unanswered(&step.id)
+                || self.settles(step)
+        };
         let is_waited_for = waits.iter().all(|step| is_held(&step));
         let others = waits.iter().filter(|step| !is_held(step));
         let may_be_heard =
@@ -234,7 +244,7 @@ impl Run<'_> {
                 let waits = worse.or_else(|| self.is_full(&step, &service, Side::New));
                 let is_held = rests || waits.is_some();
                 let message = self.refusal(&step.id).or(waits);
-                let message = message.unwrap_or_else(|| service.trouble());
+                let message = message.unwrap_or_else(|| self.trouble_of(&service));
                 self.step(place, |step| {
                     (step.message, step.held) =
                         (Some(gate::short(&message)), is_held.then_some(true));
@@ -292,6 +302,27 @@ impl Run<'_> {
         self.at.refusals.get(id).cloned()
     }
 
+    /// Whether all its pods are ready, and the last of them not for as long as Kubernetes wants before the next is replaced: that
+    /// may be longer than a wave has.
+    fn settles(&self, step: &Step) -> bool {
+        let seconds = match step.id.starts_with("Control/") {
+            true => settled::CONTROL,
+            false if is_of_nodes(step) => settled::OF_NODES,
+            false => return false,
+        };
+        let Some(service) = self.service(&step.id) else { return false };
+        let since = service.ready_since(&step.images, Side::New);
+        let wanted = time::Duration::seconds(seconds.into()) + SEEN;
+        service.pods.iter().all(|pod| pod.is_ready)
+            && since.is_some_and(|since| self.at.now - since < wanted)
+    }
+
+    /// Whether a webhook did not answer when its images were to be set: that says nothing of them, and a way back would ask the
+    /// same webhook.
+    fn is_unanswered(&self, id: &str) -> bool {
+        self.at.refusals.get(id).is_some_and(|why| why.contains("failed calling webhook"))
+    }
+
     pub(super) fn skipped(&self) -> Vec<String> {
         let steps = self.status.steps.iter().flatten().filter(|step| step.state == State::Skipped);
         steps.map(|step| step.id.clone()).collect()
@@ -300,7 +331,7 @@ impl Run<'_> {
     /// The wave was not well in time.
     pub(super) fn fail(&mut self, place: usize, name: &str, why: &str) {
         let now = self.now.clone();
-        let is_of_earlier = self.is_of_earlier_pods(name);
+        let stays = self.is_of_earlier_pods(name) || self.is_past_the_first_node(name);
         self.wave(place, |wave| {
             (wave.state, wave.finished_at) = (State::Failed, Some(now));
         });
@@ -317,14 +348,15 @@ impl Run<'_> {
         let why = format!("the wave {name} was not well in time: {why}");
         let remarks = self.status.remarks.get_or_insert_default();
         // The last one alone.
-        remarks.retain(|one| one.code != FAILURE);
+        remarks.retain(|one| !is_failure(one));
         remarks.push(UpgradeRemark {
             code: FAILURE.to_owned(),
             severity: "Failed".to_owned(),
             message: gate::short(&why),
         });
-        // The way back interrupts nodes that were not drained; and it heals no pod that has its earlier images.
-        let default = match self.at.spec.wait_for_drain == Some(true) || is_of_earlier {
+        // The way back interrupts nodes that were not drained, and those whose vrouter is well; and it heals no pod that has its
+        // earlier images.
+        let default = match self.at.spec.wait_for_drain == Some(true) || stays {
             true => OnFailure::Stop,
             false => OnFailure::RollBack,
         };
@@ -334,8 +366,17 @@ impl Run<'_> {
         }
     }
 
-    /// Whether a wave waits for pods with the earlier images alone, as of a node that is lost, and those with the new ones are
-    /// well.
+    /// Whether a vrouter has worked with the new images: the image is none that cannot work, and a way back would cut off the
+    /// workloads of all nodes again for what may be the matter of one.
+    fn is_past_the_first_node(&self, name: &str) -> bool {
+        let mut steps = self.steps_of(name).into_iter().filter_map(|place| self.step_at(place));
+        steps.any(|step| {
+            is_of_nodes(step) && matches!(step.state, State::Running | State::Succeeded)
+        })
+    }
+
+    /// Whether a wave waits for pods with the earlier images alone, as of a node that is lost, and those with the new ones, if
+    /// there are any, are well.
     fn is_of_earlier_pods(&self, name: &str) -> bool {
         let steps = self.steps_of(name).into_iter().filter_map(|place| self.step_at(place));
         let mut waiting = steps.filter(|step| !is_over(step.state)).peekable();
@@ -344,8 +385,7 @@ impl Run<'_> {
                 let Some(service) = self.service(&step.id) else { return false };
                 let (new, earlier): (Vec<&Pod>, Vec<&Pod>) =
                     service.pods.iter().partition(|pod| pod.has(&step.images, Side::New));
-                !new.is_empty()
-                    && new.iter().all(|pod| pod.is_ready)
+                new.iter().all(|pod| pod.is_ready)
                     && earlier.iter().any(|pod| !pod.is_ready)
                     && self.worse(step, service).is_none()
             })
@@ -423,8 +463,21 @@ impl Run<'_> {
         for step in self.steps().iter_mut().filter(|step| step.state == State::Failed) {
             (step.state, step.set) = (State::Pending, None);
         }
-        self.status.remarks.iter_mut().for_each(|all| all.retain(|one| one.code != FAILURE));
+        self.note_another_try();
         self.set(Phase::Running, "tried again, as a user wants it".to_owned());
+    }
+
+    /// What failed is kept for the report.
+    fn note_another_try(&mut self) {
+        let Some(remarks) = &mut self.status.remarks else { return };
+        let tried = remarks.iter().filter(|one| one.code == FAILURE && !is_failure(one)).count();
+        if tried >= MOST_TRIED {
+            remarks.retain(|one| !is_failure(one));
+        }
+        for remark in remarks.iter_mut().filter(|one| is_failure(one)) {
+            remark.severity = TRIED_AGAIN.to_owned();
+            remark.message = gate::short(&format!("tried again: {}", remark.message));
+        }
     }
 
     fn is_one_left_out_of_the_images(&self) -> bool {

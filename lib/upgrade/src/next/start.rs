@@ -97,7 +97,12 @@ impl Run<'_> {
             plan.remarks.iter().filter(|one| [REFUSED, SKIPPABLE].contains(&one.severity.as_str()));
         let texts: Vec<_> = against
             .map(|one| match one.severity.as_str() {
-                SKIPPABLE => format!("{}: {} (spec.force can pass over it)", one.code, one.message),
+                SKIPPABLE => {
+                    format!(
+                        "{}: {} (upgrade apply --force {} passes over it)",
+                        one.code, one.message, one.code
+                    )
+                }
                 _ => format!("{}: {}", one.code, one.message),
             })
             .collect();

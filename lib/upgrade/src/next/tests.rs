@@ -7,6 +7,7 @@ mod left_out;
 mod lost;
 mod outdated;
 mod restless;
+mod second_look;
 mod world;
 
 use opensdn_crds::upgrade::{OnFailure, Skip};

@@ -86,6 +86,34 @@ pub(super) fn other_line<'a>(
     lines.is_none_or(|(from, to)| from != to).then_some((container, change))
 }
 
+/// Why a RabbitMQ cannot follow the one before member by member, as far as tags tell (rabbitmq.com/docs/upgrade,
+/// rabbitmq.com/docs/feature-flags). Nothing of those that OpenSDN's releases have.
+pub(super) fn rabbitmq_over(from: &str, to: &str) -> Option<String> {
+    let ((from_major, from_minor), (major, minor)) =
+        line("rabbitmq", from).zip(line("rabbitmq", to))?;
+    // What a release of up to R24.1 has its tag does not say.
+    let is_of_release = from_major >= 1000 || major >= 1000;
+    if is_of_release || (from_major, from_minor) >= (major, minor) {
+        return None;
+    }
+    if major >= 4 {
+        return Some(format!(
+            "{to} has no mirrored queues any more (they went in 4.0), by which the bus keeps what is queued on all members, and is \
+             reached from 3.13 only: keep a version of 3.10"
+        ));
+    }
+    (major == 3 && minor >= 11).then(|| {
+        let skipped = match minor - from_minor.min(minor) {
+            ..=1 => "",
+            _ => "; and one minor version after the other is the way",
+        };
+        format!(
+            "{to} starts only where the feature flags of the version before are enabled: rabbitmqctl list_feature_flags in a pod, \
+             rabbitmqctl enable_feature_flag all before{skipped}"
+        )
+    })
+}
+
 /// Why a service cannot have its earlier image again once it ran the new one.
 pub(super) fn no_way_back(id: &str, images: &[ImageChange]) -> Option<String> {
     let (container, change) = other_line(id, images)?;
@@ -128,7 +156,8 @@ pub fn rewrites(step: &Step) -> Option<String> {
     Some(format!(
         "{}: the first API of another version ({}) looks through the whole database when it starts, answers 503 until that has \
          ended, and writes objects back as it read them: a change that another API takes meanwhile may be undone, so have nothing \
-         configured during the wave; on the way back {} gets the database as it is then: take a backup",
+         configured during the wave; on the way back {} gets the database as it is then, and its first API does the same with it: take a \
+         backup",
         step.id, change.to, change.from
     ))
 }

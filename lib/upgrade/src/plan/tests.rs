@@ -304,6 +304,39 @@ fn versions_of_rabbitmq_that_cannot_be_mixed_refuse_it() {
 }
 
 #[test]
+fn a_rabbitmq_that_cannot_follow_the_one_before_says_what_is_missing() {
+    let of = |from: &str, to: &str| {
+        let (from, to) = (format!("rabbitmq:{from}"), format!("rabbitmq:{to}"));
+        let image = opensdn_crds::upgrade::Image {
+            kind: None,
+            container: "rabbitmq".to_owned(),
+            image: to,
+        };
+        let spec = UpgradeSpec {
+            manager: "m".to_owned(),
+            images: Some(vec![image]),
+            ..UpgradeSpec::default()
+        };
+        let plan = planned(&[("rabbitmq", "rabbitmq", &from)], &["Rabbitmq/a"], &spec);
+        let found = plan.remarks.into_iter().find(|one| one.code == "OSDN5014");
+        found.map_or_else(String::new, |one| format!("{} {}", one.severity, one.message))
+    };
+    assert_eq!(of("3.10.7", "3.10.8"), "");
+    for (from, to, part) in [
+        ("3.10", "3.11.2", "enable_feature_flag all"),
+        ("3.10", "3.13", "one minor version after the other"),
+        ("3.10", "4.0", "no mirrored queues"),
+        ("3.13", "4.1", "no mirrored queues"),
+        ("3.7", "3.10", "3.7 and 3.10"),
+        ("R24.1", "3.11", "3.7 and 3.10"),
+    ] {
+        let said = of(from, to);
+        assert!(said.starts_with("Skippable ") && said.contains(part), "{from} {to}: {said}");
+    }
+    assert!(!of("3.10", "3.11").contains("one minor"));
+}
+
+#[test]
 fn what_a_config_of_another_version_rewrites_is_known_before() {
     let plan = planned(&THREE, &READY, &version("R25.1"));
     let remark = plan.remarks.iter().find(|one| one.code == "OSDN5018").unwrap();

@@ -75,7 +75,8 @@ impl StatusCommand {
         if stage::phase(&upgrade) == Some(Phase::Stopped) {
             last_lines::show(&place.requests, &upgrade, ui).await;
         }
-        if Silence::default().is_due(&upgrade, age) {
+        // What was changed a moment ago the operator has not seen yet; of one that it has seen its clock says more.
+        if stage::phase(&upgrade).is_none() && Silence::default().is_due(&upgrade, age) {
             say_silent(&upgrade.name_any(), ui);
         } else if let Some(since) = Silence::by_clock(&upgrade, Timestamp::now()) {
             say_unheard(&upgrade.name_any(), since, ui);

@@ -46,7 +46,8 @@ fn an_agent_that_finds_none_after_the_first_one_did_is_the_last_that_is_replaced
         let is_new = |pod: &&crate::health::Pod| pod.images["vrouteragent"].ends_with("partly");
         most = most.max(vrouter.pods.iter().filter(is_new).count());
     }
-    assert_eq!((world.phase(), most), (Phase::RolledBack, 2), "{}", world.message());
+    // The first works: none is turned back for the second.
+    assert_eq!((world.phase(), most), (Phase::Stopped, 2), "{}", world.message());
     let why = "2 of 3 agents with a control node, 3 before";
     assert!(world.message().contains(why), "{}", world.message());
 }
