@@ -12,7 +12,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use opensdn_runtime::watch::Event;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::kind::Kind;
 use crate::names::{ADDRESSES, DRAINED_FOR, MANAGED_BY, OPERATOR, TYPE};
@@ -59,6 +59,7 @@ fn prune(kind: Kind, mut object: DynamicObject) -> DynamicObject {
             object.metadata.generation = None;
             return object;
         }
+        Kind::Upgrade => return only_the_upgrade(object),
         _ => return object,
     };
     match kind {
@@ -85,6 +86,25 @@ fn prune(kind: Kind, mut object: DynamicObject) -> DynamicObject {
     }
     object.data = Value::Object(picked);
     object
+}
+
+/// Who may make Upgrades may give them annotations of a quarter of a megabyte; and of one that is over nothing is done any more.
+fn only_the_upgrade(mut object: DynamicObject) -> DynamicObject {
+    object.metadata.annotations = None;
+    if !is_over(&object) {
+        return object;
+    }
+    let keep = |pointer: &str| object.data.pointer(pointer).cloned().unwrap_or_default();
+    let (manager, phase) = (keep("/spec/manager"), keep("/status/phase"));
+    object.data = json!({"spec": {"manager": manager}, "status": {"phase": phase}});
+    object
+}
+
+fn is_over(upgrade: &DynamicObject) -> bool {
+    let is =
+        |pointer: &str, text: &str| upgrade.data.pointer(pointer).is_some_and(|one| one == text);
+    is("/status/phase", "RolledBack")
+        || (is("/status/phase", "Succeeded") && !is("/spec/goal", "RollBack"))
 }
 
 /// Of the containers of a pod, which are long.

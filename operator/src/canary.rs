@@ -18,6 +18,9 @@ pub struct Pace {
     pub at_once: i32,
     /// What is awaited of a node before its pod is replaced, where there is one on each.
     pub drain: Drain,
+    /// No pod is replaced but one that cannot start: the Upgrade has stopped, or was asked for another try and does not
+    /// continue yet.
+    pub on_hold: bool,
 }
 
 /// What is awaited of a node before its pod is replaced.
@@ -28,20 +31,22 @@ pub enum Drain {
     NotAwaited,
     /// That it is drained for this Upgrade, by namespace and name.
     For(String),
-    /// No pod is replaced: the Upgrade has stopped, or was asked for another try and does not continue yet.
-    OnHold,
 }
+
+/// What a service says of that.
+pub(crate) const ON_HOLD: &str = "an Upgrade has stopped, and its other pods stay as they are until that is retried, turned back or \
+     deleted: kubectl opensdn upgrade status";
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { canary: false, at_once: 1, drain: Drain::NotAwaited }
+        Self { canary: false, at_once: 1, drain: Drain::NotAwaited, on_hold: false }
     }
 }
 
 impl Pace {
     /// Whether the operator replaces each pod, and not the controller of DaemonSets.
     pub(crate) fn is_of_operator(&self) -> bool {
-        self.canary || self.drain != Drain::NotAwaited || self.at_once > 1
+        self.canary || self.on_hold || self.drain != Drain::NotAwaited || self.at_once > 1
     }
 }
 
@@ -61,25 +66,30 @@ pub(crate) fn pace(cache: &Cache, component: &DynamicObject) -> Pace {
         let Some(step) = steps.into_iter().flatten().find(|step| step["id"] == id.as_str()) else {
             continue;
         };
+        let state = step["state"].as_str().unwrap_or_default();
         pace.canary |= step["held"] == true;
+        pace.on_hold |= is_on_hold(phase(&upgrade), step, state);
         let waits = upgrade.data.pointer("/spec/waitForDrain") == Some(&true.into());
-        if waits && pace.drain == Drain::NotAwaited {
-            pace.drain = match step["state"].as_str() {
-                Some("Canary" | "Running") => {
-                    Drain::For(format!("{namespace}/{}", upgrade.name_any()))
-                }
-                Some("Failed") => Drain::OnHold,
-                Some("Pending") if step["attempts"].as_i64() > Some(0) => Drain::OnHold,
-                _ => Drain::NotAwaited,
-            };
+        if waits && ["Canary", "Running"].contains(&state) {
+            pace.drain = Drain::For(format!("{namespace}/{}", upgrade.name_any()));
         }
         let at_once = upgrade.data.pointer("/spec/vroutersAtOnce").and_then(Value::as_i64);
-        if ["Running", "RollingBack"].iter().any(|state| step["state"] == *state) {
+        if ["Canary", "Running", "RollingBack"].contains(&state) {
             pace.at_once =
                 at_once.and_then(|number| i32::try_from(number).ok()).unwrap_or(1).max(1);
         }
     }
     pace
+}
+
+/// Whether a step has begun and is not over, and a person is to decide.
+fn is_on_hold(phase: Phase, step: &Value, state: &str) -> bool {
+    match state {
+        "Failed" => true,
+        "Pending" => step["attempts"].as_i64() > Some(0),
+        "Canary" | "Running" | "RollingBack" => phase == Phase::Stopped,
+        _ => false,
+    }
 }
 
 /// Whether it has begun and is not over. One that is deleted is over, though a finalizer may keep it.
@@ -102,16 +112,20 @@ mod tests {
     use super::*;
 
     fn drain(step: &Value, waits: bool) -> Drain {
+        paced("Running", step, waits).drain
+    }
+
+    fn paced(phase: &str, step: &Value, waits: bool) -> Pace {
         let owner = json!([{"apiVersion": "v", "kind": "Manager", "name": "m", "uid": "u", "controller": true}]);
         let vrouter =
             from_value(json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Vrouter",
             "metadata": {"name": "a", "namespace": "tf", "ownerReferences": owner}}));
         let upgrade = from_value(json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "Upgrade",
             "metadata": {"name": "up", "namespace": "tf"}, "spec": {"manager": "m", "waitForDrain": waits},
-            "status": {"phase": "Running", "steps": [step]}}));
+            "status": {"phase": phase, "steps": [step]}}));
         let cache = Cache::default();
         cache.put(Kind::Upgrade, upgrade.unwrap());
-        pace(&cache, &vrouter.unwrap()).drain
+        pace(&cache, &vrouter.unwrap())
     }
 
     fn step(state: &str) -> Value {
@@ -119,16 +133,36 @@ mod tests {
     }
 
     #[test]
-    fn pods_wait_for_drained_nodes_while_their_step_is_at_work_and_for_none_after_a_stop() {
+    fn pods_wait_for_drained_nodes_while_their_step_is_at_work() {
         for state in ["Canary", "Running"] {
             assert_eq!(drain(&step(state), true), Drain::For("tf/up".to_owned()), "{state}");
             assert_eq!(drain(&step(state), false), Drain::NotAwaited, "{state}");
         }
-        assert_eq!(drain(&step("Failed"), true), Drain::OnHold, "a person decides");
-        let again = json!({"id": "Vrouter/a", "state": "Pending", "attempts": 1});
-        assert_eq!(drain(&again, true), Drain::OnHold, "asked for another try");
-        for state in ["Pending", "Succeeded", "Skipped", "RollingBack", "RolledBack"] {
+        for state in ["Failed", "Pending", "Succeeded", "Skipped", "RollingBack", "RolledBack"] {
             assert_eq!(drain(&step(state), true), Drain::NotAwaited, "{state}");
+        }
+    }
+
+    #[test]
+    fn after_a_stop_no_pod_of_a_step_that_has_begun_is_replaced_until_a_person_decides() {
+        let is_held = |phase: &str, step: &Value| {
+            let pace = paced(phase, step, false);
+            assert_eq!(pace.is_of_operator(), pace.on_hold, "the DaemonSet would replace the next");
+            pace.on_hold
+        };
+        let again = json!({"id": "Vrouter/a", "state": "Pending", "attempts": 1});
+        assert!(is_held("Running", &again), "asked for another try");
+        assert!(!is_held("Stopped", &step("Pending")), "it has not begun");
+        assert!(is_held("Stopped", &step("Failed")));
+        for state in ["Canary", "Running", "RollingBack"] {
+            assert!(
+                is_held("Stopped", &step(state)),
+                "{state}: also where the way back has failed"
+            );
+            assert!(!is_held("Running", &step(state)), "{state}");
+        }
+        for state in ["Succeeded", "Skipped", "RolledBack"] {
+            assert!(!is_held("Stopped", &step(state)), "{state}");
         }
     }
 }

@@ -2,6 +2,8 @@
 //! does, and all when the nodes do. The queue, one pass at a time for each object, is kube's.
 
 use std::collections::HashMap;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -187,10 +189,17 @@ impl Controllers {
     ) {
         let Some(controller) = self.all.get(number) else { return };
         while let Some(event) = events.recv().await {
+            let kind = feed.kind();
             for object in feed.take(&cache, event.clone()) {
-                self.concern(feed.kind(), &object);
+                self.concern(kind, &object);
             }
-            let read = |object: Value| serde_json::from_value::<DynamicObject>(object).ok();
+            let read = |object: Value| {
+                let mut object = serde_json::from_value::<DynamicObject>(object).ok()?;
+                if kind == Kind::Upgrade {
+                    (object.metadata.annotations, object.metadata.managed_fields) = (None, None);
+                }
+                Some(object)
+            };
             let event = match event {
                 Event::Init => watcher::Event::Init,
                 Event::InitDone => {
@@ -499,17 +508,27 @@ async fn pass(
 ) -> Result<Action, Error> {
     let (started, Shared { ctx, clouds, upgrades, under_way }) = (Instant::now(), shared);
     let _under_way = under_way.start(subject.name(), &object);
-    let ended = match subject {
-        Subject::Component(component) => reconcile(ctx, component, resource, object).await,
-        Subject::Manager => manager::reconcile(ctx, resource, object).await,
-        Subject::NestedCluster => cloud::reconcile_cluster(ctx, clouds, resource, object).await,
-        Subject::LinkLocalService => cloud::reconcile_service(ctx, clouds, resource, object).await,
-        Subject::Upgrade => upgrade::reconcile(ctx, upgrades, resource, object).await,
-        Subject::Network => cloud::reconcile_network(ctx, clouds, resource, object).await,
+    let ended = async {
+        match subject {
+            Subject::Component(component) => reconcile(ctx, component, resource, object).await,
+            Subject::Manager => manager::reconcile(ctx, resource, object).await,
+            Subject::NestedCluster => cloud::reconcile_cluster(ctx, clouds, resource, object).await,
+            Subject::LinkLocalService => {
+                cloud::reconcile_service(ctx, clouds, resource, object).await
+            }
+            Subject::Upgrade => upgrade::reconcile(ctx, upgrades, resource, object).await,
+            Subject::Network => cloud::reconcile_network(ctx, clouds, resource, object).await,
+        }
     };
+    let ended = apart(ended).await;
     let result = if ended.is_ok() { Outcome::Success } else { Outcome::Error };
     ctx.metrics.pass(subject.name(), result, started.elapsed());
     ended
+}
+
+/// A pass that panics has failed, and no other with it: what one object says must not end the process for all.
+async fn apart<T>(pass: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    AssertUnwindSafe(pass).catch_unwind().await.unwrap_or(Err(Error::Panicked))
 }
 
 /// Returns when passes have had their time to end.
@@ -548,5 +567,17 @@ fn collection(api: &str, plural: &str, namespace: &str) -> String {
         format!("{api}/{plural}")
     } else {
         format!("{api}/namespaces/{namespace}/{plural}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_pass_that_panics_has_failed_and_the_process_goes_on() {
+        let ended = apart::<Action>(async { panic!("what an object says") }).await;
+        assert!(matches!(ended, Err(Error::Panicked)));
+        assert!(apart(async { Ok(1) }).await.is_ok_and(|one| one == 1));
     }
 }

@@ -119,6 +119,11 @@ pub enum Error {
     Access(#[source] AccessError),
     #[error("{}", .0.message)]
     Refused(Invalid),
+    #[error(
+        "the pass panicked, as the line of the log before says: a defect of the operator, which others do not suffer from; please \
+         report it with the object"
+    )]
+    Panicked,
 }
 
 impl From<ApplyError> for Error {

@@ -8,7 +8,7 @@ use kube::api::{ApiResource, DynamicObject, TypeMeta};
 use kube::runtime::events::{Event, EventType};
 use kube::{Resource as _, ResourceExt as _};
 use opensdn_crds::status::{Condition, PAUSED, READY, RECONCILING, STALLED};
-use opensdn_runtime::apply::{Context as Writer, apply_status_as};
+use opensdn_runtime::apply::{Context as Writer, apply_status_as, apply_status_if_unchanged};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
 use opensdn_runtime::events::Events;
@@ -40,8 +40,57 @@ const OURS: [&str; 9] = [
     PODS_AS_BEFORE,
 ];
 
-/// By the UID of an object the version that had the status before, and the status that was written.
-type Written = HashMap<String, (Option<String>, Value)>;
+/// The statuses that were written, by the UIDs of their objects.
+#[derive(Default)]
+struct Written(HashMap<String, Last>);
+
+/// The last status of an object that was written, until the watch reports it.
+struct Last {
+    /// The versions that the object had before, since the watch reported one.
+    older: Vec<Option<String>>,
+    /// The version that it has with it, where the answer was asked for that.
+    version: Option<String>,
+    status: Value,
+}
+
+impl Written {
+    /// The object with the status that it has by now.
+    fn newest(&mut self, object: Arc<DynamicObject>) -> Arc<DynamicObject> {
+        let uid = object.uid().unwrap_or_default();
+        let Some(last) = self.0.get(&uid) else { return object };
+        if !last.older.contains(&object.metadata.resource_version) {
+            self.0.remove(&uid);
+            return object;
+        }
+        let mut object = (*object).clone();
+        if let Value::Object(data) = &mut object.data {
+            data.insert("status".to_owned(), last.status.clone());
+        }
+        if last.version.is_some() {
+            object.metadata.resource_version.clone_from(&last.version);
+        }
+        Arc::new(object)
+    }
+
+    /// It was written over the version that this object has.
+    fn note(&mut self, object: &DynamicObject, version: Option<String>, status: Value) {
+        let (uid, before) =
+            (object.uid().unwrap_or_default(), object.metadata.resource_version.clone());
+        let mut older = match self.0.remove(&uid) {
+            Some(last) if last.version.is_some() && last.version == before => last.older,
+            _ => Vec::new(),
+        };
+        older.push(before);
+        self.0.insert(uid, Last { older, version, status });
+    }
+}
+
+/// When a status is written.
+#[derive(Clone, Copy)]
+enum Only {
+    Always,
+    IfUnchanged,
+}
 
 /// Writes statuses and Events. Remembers the statuses that were written until the watch reports them: the next pass
 /// must not write them again.
@@ -60,18 +109,7 @@ impl Reporter {
 
     /// The object with the status that it has by now.
     pub fn newest(&self, object: Arc<DynamicObject>) -> Arc<DynamicObject> {
-        let mut all = self.lock();
-        let uid = object.uid().unwrap_or_default();
-        let Some((version, status)) = all.get(&uid) else { return object };
-        if *version != object.metadata.resource_version {
-            all.remove(&uid);
-            return object;
-        }
-        let mut object = (*object).clone();
-        if let Value::Object(data) = &mut object.data {
-            data.insert("status".to_owned(), status.clone());
-        }
-        Arc::new(object)
+        self.lock().newest(object)
     }
 
     /// Writes the status of the object, unless it says that already: `stored` is what of it is ours. Whether it was
@@ -85,6 +123,7 @@ impl Reporter {
         object: &DynamicObject,
         stored: &Value,
         status: Value,
+        only: Only,
     ) -> Result<bool, CallError> {
         if comparable(stored) == comparable(&status) {
             return Ok(false);
@@ -95,9 +134,17 @@ impl Reporter {
         report.metadata.namespace = object.namespace();
         report.metadata.uid = object.uid();
         report.data = json!({ "status": status });
-        apply_status_as(&self.writer, resource, &report).await?;
-        let version = object.metadata.resource_version.clone();
-        self.lock().insert(object.uid().unwrap_or_default(), (version, status));
+        let version = match only {
+            Only::Always => {
+                apply_status_as(&self.writer, resource, &report).await?;
+                None
+            }
+            Only::IfUnchanged => {
+                report.metadata.resource_version.clone_from(&object.metadata.resource_version);
+                apply_status_if_unchanged(&self.writer, resource, &report).await?
+            }
+        };
+        self.lock().note(object, version, status);
         Ok(true)
     }
 
@@ -113,8 +160,34 @@ impl Reporter {
         stored: &Value,
         status: Value,
     ) -> Result<(), CallError> {
+        self.report_only(resource, object, stored, status, Only::Always).await
+    }
+
+    /// The same, if nobody has changed the object since it was read: an operator that does not lead any more and does not know
+    /// it yet decides by what was long ago.
+    ///
+    /// # Errors
+    /// As of [`Self::report`], and a conflict.
+    pub async fn report_if_unchanged(
+        &self,
+        resource: &ApiResource,
+        object: &DynamicObject,
+        stored: &Value,
+        status: Value,
+    ) -> Result<(), CallError> {
+        self.report_only(resource, object, stored, status, Only::IfUnchanged).await
+    }
+
+    async fn report_only(
+        &self,
+        resource: &ApiResource,
+        object: &DynamicObject,
+        stored: &Value,
+        status: Value,
+        only: Only,
+    ) -> Result<(), CallError> {
         let event = transition(stored, &status);
-        let written = self.write(resource, object, stored, status).await?;
+        let written = self.write(resource, object, stored, status, only).await?;
         if let Some(event) = event.filter(|_| written) {
             self.publish(resource, object, event).await;
         }
@@ -133,7 +206,7 @@ impl Reporter {
 
     /// The object is gone.
     pub fn forget(&self, object: &DynamicObject) {
-        self.lock().remove(&object.uid().unwrap_or_default());
+        self.lock().0.remove(&object.uid().unwrap_or_default());
     }
 
     fn lock(&self) -> MutexGuard<'_, Written> {
@@ -201,6 +274,32 @@ mod tests {
         let stalled = json!({"conditions": [{"type": STALLED, "status": "True"},
             {"type": READY, "status": "False", "reason": "ImageMissing"}]});
         assert_eq!(said(&waits, &stalled), Some((true, "ImageMissing".into())));
+    }
+
+    #[test]
+    fn what_was_written_counts_until_the_watch_reports_it_or_something_newer() {
+        let object = |version: &str| -> Arc<DynamicObject> {
+            let metadata = json!({"name": "a", "uid": "u", "resourceVersion": version});
+            let object = json!({"apiVersion": "v1", "kind": "A", "metadata": metadata, "status": {"n": version}});
+            Arc::new(serde_json::from_value(object).unwrap())
+        };
+        let mut written = Written::default();
+        let mut seen = |version: &str, write: Option<(&str, i32)>| {
+            let newest = written.newest(object(version));
+            if let Some((version, number)) = write {
+                written.note(&newest, Some(version.to_owned()), json!({ "n": number }));
+            }
+            (newest.data["status"]["n"].clone(), newest.metadata.resource_version.clone().unwrap())
+        };
+        assert_eq!(seen("1", Some(("2", 20))), (json!("1"), "1".to_owned()));
+        // The watch is behind, twice.
+        assert_eq!(seen("1", Some(("3", 30))), (json!(20), "2".to_owned()));
+        assert_eq!(seen("1", None), (json!(30), "3".to_owned()));
+        assert_eq!(seen("2", None), (json!(30), "3".to_owned()));
+        // It has caught up; and somebody has changed it since.
+        assert_eq!(seen("3", None), (json!("3"), "3".to_owned()));
+        assert_eq!(seen("4", Some(("5", 50))), (json!("4"), "4".to_owned()));
+        assert_eq!(seen("6", None), (json!("6"), "6".to_owned()));
     }
 
     #[test]

@@ -51,6 +51,10 @@ pub struct Upgrades {
     looked: Mutex<HashMap<String, (Option<i64>, Instant)>>,
 }
 
+/// Until one whose Manager is not there is looked at again, unless something changes.
+const NO_MANAGER: Duration = Duration::from_secs(30 * 60);
+/// Until the watch has reported what another has written.
+const CHANGED: Duration = Duration::from_millis(500);
 /// What waits is not looked at for each thing that changes in its namespace.
 const PAUSE: Duration = Duration::from_secs(5);
 
@@ -138,13 +142,23 @@ pub(crate) async fn reconcile(
     if let Some(rest) = upgrades.rests(&object, &stored) {
         return Ok(Action::requeue(rest));
     }
-    let turn = upgrades.turn.lock().await;
+    // One whose Manager is not there cannot begin: it neither reads nor holds up others, however many there are.
+    let waits_for_manager = matches!(stored.phase, None | Some(Phase::Pending | Phase::Refused))
+        && ctx
+            .cache
+            .get(Kind::Manager, &object.namespace().unwrap_or_default(), &spec.manager)
+            .is_none();
+    let turn = match waits_for_manager {
+        true => None,
+        false => Some(upgrades.turn.lock().await),
+    };
     let since = *upgrades.since.get_or_init(OffsetDateTime::now_utc);
     let refusals = upgrades.refusals(&object);
     let other = observe::comes_first(&ctx.cache, &object, &spec.manager);
     let waits = other.is_some() && matches!(stored.phase, None | Some(Phase::Pending));
     // What waits for another reads nothing.
-    let manager = if waits { None } else { manager(ctx, &object, &spec).await? };
+    let manager =
+        if waits || waits_for_manager { None } else { manager(ctx, &object, &spec).await? };
     let pullers: Vec<Puller> =
         pull::pods(ctx, &object).into_iter().map(|(puller, _)| puller).collect();
     let manager = manager.as_ref();
@@ -157,6 +171,10 @@ pub(crate) async fn reconcile(
         decision = decide(ctx, &object, &spec, &stored, &Around { refusals: &refusals, ..around });
     }
     let written = report(ctx, resource, &object, &stored, &decision.status).await;
+    if matches!(&written, Err(Error::Call(error)) if error.is_conflict()) {
+        // A user has changed it, or another operator leads: it is decided anew by what is there then.
+        return Ok(Action::requeue(CHANGED));
+    }
     if matches!(&written, Err(Error::Call(error)) if error.is_not_found()) {
         // It is gone, and counts no more.
         ctx.cache.remove(Kind::Upgrade, &object);
@@ -171,7 +189,12 @@ pub(crate) async fn reconcile(
     // No other waits for that.
     drop(turn);
     upgrades.reports.publish(&upgrades.writer, &object, &decision.status).await;
-    Ok(decision.look_again.map_or_else(Action::await_change, Action::requeue))
+    let look_again = match decision.look_again {
+        // When its Manager comes it is looked at.
+        Some(pause) if waits_for_manager && !pause.is_zero() => Some(pause.max(NO_MANAGER)),
+        pause => pause,
+    };
+    Ok(look_again.map_or_else(Action::await_change, Action::requeue))
 }
 
 /// Does what was decided, and remembers what the API server refused of it.
@@ -298,7 +321,7 @@ async fn report(
             "an upgrade has another phase"
         );
     }
-    ctx.reporter.report(resource, object, &before, after).await?;
+    ctx.reporter.report_if_unchanged(resource, object, &before, after).await?;
     Ok(())
 }
 
@@ -333,7 +356,7 @@ async fn set_images(
             Ok(None)
         }
         Err(error) if says_no(&error) => {
-            Ok(Some(format!("{}: failed to set its images: {}", set.service, error_chain(&error))))
+            Ok(Some(format!("failed to set its images: {}", error_chain(&error))))
         }
         Err(error) => Err(error),
     }

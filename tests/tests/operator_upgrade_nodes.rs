@@ -128,6 +128,64 @@ async fn of_vrouters_the_first_is_looked_at_and_then_as_many_are_replaced_at_a_t
     each_waits_for_its_node_to_be_drained(&world).await
 }
 
+/// Where one vrouter works with the new image, another that does not is the matter of its node: nothing goes back, and nothing
+/// goes on either.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upgrade_that_has_stopped_replaces_no_vrouter_also_when_the_cause_is_gone() -> Outcome {
+    let world = world().await?;
+    let more = json!({"images": vrouter_images("R24.1.3"), "soak": "1s", "waveTimeout": "10s", "prePull": false});
+    world.create("held", more).await?;
+    let new = async || {
+        let pods = read(&world.sandbox, &["pods", "-n=tf", "--selector=tf_manager=vrouter"]).await;
+        let pods = pods.unwrap_or_default()["items"].as_array().cloned().unwrap_or_default();
+        let mut new: Vec<(String, String)> = pods
+            .iter()
+            .filter(|pod| pod["spec"].to_string().contains(":R24.1.3") && is_ready(pod))
+            .map(|pod| &pod["metadata"])
+            .map(|of| {
+                (
+                    of["creationTimestamp"].to_string(),
+                    of["name"].as_str().unwrap_or_default().to_owned(),
+                )
+            })
+            .collect();
+        new.sort_unstable();
+        new
+    };
+    eventually("the second has the new image", async || new().await.len() == 2).await;
+    let second = new().await[1].1.clone();
+    say_ready(&world.sandbox, &second, false).await?;
+    world.until("held", "Stopped").await;
+    let message = world.status("held").await["message"].to_string();
+    assert!(message.contains(&second), "{message}");
+
+    say_ready(&world.sandbox, &second, true).await?;
+    // A DaemonSet would replace the next at once.
+    tokio::time::sleep(std::time::Duration::from_secs(10)).await;
+    let phase = world.status("held").await["phase"].clone();
+    assert_eq!((new().await.len(), phase), (2, json!("Stopped")));
+    world.patch("held", json!({"retries": 1})).await?;
+    eventually("the next one follows", async || new().await.len() > 2).await;
+    Ok(())
+}
+
+fn is_ready(pod: &Value) -> bool {
+    let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|one| one["type"] == "Ready" && one["status"] == "True")
+}
+
+/// As a kubelet would.
+async fn say_ready(sandbox: &Sandbox, pod: &str, is_ready: bool) -> Outcome {
+    let status = if is_ready { "True" } else { "False" };
+    let now = k8s_openapi::jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let conditions = json!([{"type": "Ready", "status": status, "lastTransitionTime": now}]);
+    let patch = json!({"status": {"conditions": conditions}}).to_string();
+    let patch =
+        ["patch", "pod", pod, "-n=tf", "--subresource=status", "--type=strategic", "-p", &patch];
+    kubectl(sandbox, &patch).await?.success();
+    Ok(())
+}
+
 /// Of each node one, whose end is known.
 async fn each_interruption_is_in_the_report(world: &World) {
     let status = world.status("nodes").await;

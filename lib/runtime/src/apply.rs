@@ -341,25 +341,58 @@ pub async fn apply_status_as<K>(
 where
     K: Resource + Serialize,
 {
+    send_status(ctx, kind, object, &IDENTITY).await.map(drop)
+}
+
+/// The same, if nobody has changed the object since the version that it has; the version that it has then.
+///
+/// # Errors
+/// As [`apply_status`]; a conflict, where somebody has.
+pub async fn apply_status_if_unchanged<K>(
+    ctx: &Context,
+    kind: &K::DynamicType,
+    object: &K,
+) -> Result<Option<String>, CallError>
+where
+    K: Resource + Serialize,
+{
+    let [name, namespace, uid] = IDENTITY;
+    let keys = [name, namespace, uid, "resourceVersion"];
+    let stored = send_status(ctx, kind, object, &keys).await?;
+    Ok(stored.metadata.resource_version)
+}
+
+/// What identifies an object, in its metadata.
+const IDENTITY: [&str; 3] = ["name", "namespace", "uid"];
+
+async fn send_status<K>(
+    ctx: &Context,
+    kind: &K::DynamicType,
+    object: &K,
+    keys: &[&str],
+) -> Result<DynamicObject, CallError>
+where
+    K: Resource + Serialize,
+{
     let resource = ApiResource::erase::<K>(kind);
     let name = object.name_any();
     let request = async {
         let object = serde_json::to_value(object).map_err(kube::Error::SerdeError)?;
-        let patch = status_only(&resource, &object);
+        let patch = status_only(&resource, &object, keys);
         let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str);
         let request = api_request(ctx, &resource, namespace, Some("status"));
         request.send(&name, &ctx.params(), &patch).await
     };
     let plural = format!("{}/status", resource.plural);
-    ctx.call(Verb::Patch, plural, &name).run(request).await.map(drop)
+    ctx.call(Verb::Patch, plural, &name).run(request).await
 }
 
 /// What identifies the object, and its status.
-fn status_only(resource: &ApiResource, object: &Value) -> Value {
+fn status_only(resource: &ApiResource, object: &Value, keys: &[&str]) -> Value {
     let mut metadata = serde_json::Map::new();
-    for key in ["name", "namespace", "uid"] {
+    for key in keys {
         if let Some(value) = object.pointer(&format!("/metadata/{key}")) {
-            metadata.insert(key.to_owned(), value.clone());
+            metadata.insert((*key).to_owned(), value.clone());
         }
     }
     json!({

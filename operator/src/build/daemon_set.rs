@@ -11,12 +11,12 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
+use opensdn_upgrade::settled;
+
 use super::{Owner, pod};
 use crate::canary::Pace;
 use crate::names::CONFIGURATION;
 
-/// For so many seconds a new pod has to be ready before the next one is replaced.
-const SETTLED: i32 = 30;
 /// tf-operator's, on pods only.
 const VERSION: (&str, &str) = ("version", "1");
 
@@ -28,7 +28,7 @@ pub(super) fn build(owner: &Owner<'_>, configuration: &str) -> DaemonSet {
     DaemonSet {
         metadata: owner.metadata(valid.instance.daemon_set()),
         spec: Some(DaemonSetSpec {
-            min_ready_seconds: Some(SETTLED),
+            min_ready_seconds: Some(settled::OF_NODES),
             selector: LabelSelector { match_labels: Some(labels), ..LabelSelector::default() },
             template: PodTemplateSpec {
                 metadata: Some(ObjectMeta {
@@ -81,7 +81,7 @@ mod tests {
             Pace { at_once: 5, ..Pace::default() },
             Pace { canary: true, ..Pace::default() },
             Pace { drain: Drain::For("tf/up".to_owned()), ..Pace::default() },
-            Pace { drain: Drain::OnHold, ..Pace::default() },
+            Pace { on_hold: true, ..Pace::default() },
         ];
         for pace in held {
             assert_eq!(json!(update_strategy(&pace)), json!({"type": "OnDelete"}), "{pace:?}");

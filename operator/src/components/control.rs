@@ -5,6 +5,7 @@ mod status;
 
 use opensdn_crds::component::{self, Component};
 use opensdn_crds::control::ControlConfiguration;
+use opensdn_upgrade::settled;
 use serde_json::json;
 
 use super::shared::around::{around, credentials, passwords};
@@ -26,9 +27,6 @@ const DNS: u16 = ROW.port_of_field("dnsPort");
 /// Upstream's, where none is given.
 const ASN: i64 = 64512;
 const NODE_MANAGER: u16 = ROW.fixed_port("nodemanager");
-/// Agents have sessions with two. One whose session was reset tries again after 30 s at most (`xmpp_state_machine.cc`,
-/// `GetConnectTime`), and how long a new pod reads its configuration is not known: else some would lose both.
-const MIN_READY_SECONDS: i32 = 60;
 /// Where dns writes the files of named.
 const DIRECTORY: &str = "/etc/contrail/dns";
 /// A whole number of groups of four, so that the letters are base64.
@@ -93,7 +91,7 @@ impl ComponentKind for Control {
             status: status::status(&settings),
             credentials: credentials(given),
             shares_processes: true,
-            min_ready_seconds: Some(MIN_READY_SECONDS),
+            min_ready_seconds: Some(settled::CONTROL),
             ..Description::default()
         })
     }

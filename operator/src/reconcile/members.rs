@@ -13,6 +13,7 @@ use super::fetch::{CLOCKS_DIFFER, Fetched};
 use super::next_pod::last_revision;
 use super::{Context, Error, delete_pod};
 use crate::build::{Members, Valid};
+use crate::canary::{ON_HOLD, Pace};
 use crate::ensemble::plan::{Seat, Situation, Step, make_stuck_again, next};
 use crate::ensemble::{Access, Change, Ensemble, Leaves, View};
 use crate::ensembles::simulated::Pods;
@@ -80,7 +81,7 @@ pub(super) async fn plan(
     }
     let (uid, seats) = (fetched.object.uid().unwrap_or_default(), seats(fetched, valid));
     let wanted = addresses_of(&valid.nodes);
-    let seen = format!("{wanted:?} {seats:?} {:?} {}", members.record, valid.pace.canary);
+    let seen = format!("{wanted:?} {seats:?} {:?} {:?}", members.record, valid.pace);
     if ctx.settled.is(&uid, &seen) {
         return Ok(None);
     }
@@ -107,7 +108,7 @@ pub(super) async fn plan(
                 let (joins, leaves) = (ensemble.joins(), ensemble.leaves());
                 let situation =
                     Situation { wanted: &wanted, view: &view, pods: &seats, record, joins, leaves };
-                let step = held(next(&situation), &seats, valid.pace.canary);
+                let step = held(next(&situation), &seats, &valid.pace);
                 match when_others_are_ready(step, &seats, &fetched.pods) {
                     Step::Settled => tend(&*ensemble, &access, &view).await,
                     step => if_spared(&*ensemble, &access, &view, &seats, step).await,
@@ -120,7 +121,7 @@ pub(super) async fn plan(
             say(&mut members, &step);
             let is_settled = step == Step::Settled;
             // As it will be with what was just recorded.
-            let seen = format!("{wanted:?} {seats:?} {:?} {}", members.record, valid.pace.canary);
+            let seen = format!("{wanted:?} {seats:?} {:?} {:?}", members.record, valid.pace);
             ctx.settled.set(&uid, is_settled.then_some(seen));
             Some(Plan { ensemble, access, view, step })
         }
@@ -129,13 +130,16 @@ pub(super) async fn plan(
     Ok(plan)
 }
 
-/// An Upgrade has one pod replaced first: the others wait while it looks at that.
-fn held(step: Step, seats: &[Seat], canary: bool) -> Step {
+/// An Upgrade has one pod replaced first: the others wait while it looks at that. After a stop they wait as well.
+fn held(step: Step, seats: &[Seat], pace: &Pace) -> Step {
     let is_of_upgrade =
         |pod: &str| seats.iter().any(|seat| seat.pod == pod && seat.is_outdated && !seat.is_stuck);
     match &step {
+        Step::Restart { pod, .. } if pace.on_hold && is_of_upgrade(pod) => {
+            Step::Wait(ON_HOLD.to_owned())
+        }
         Step::Restart { pod, .. }
-            if canary && is_of_upgrade(pod) && seats.iter().any(|seat| !seat.is_outdated) =>
+            if pace.canary && is_of_upgrade(pod) && seats.iter().any(|seat| !seat.is_outdated) =>
         {
             Step::Wait("an Upgrade has one pod replaced first, and looks at it".to_owned())
         }
@@ -429,8 +433,14 @@ mod tests {
         };
         let step = Step::Restart { pod: "a".to_owned(), why: "it is not of the last template" };
         let waits = |seats: &[Seat], canary: bool| {
-            matches!(held(step.clone(), seats, canary), Step::Wait(_))
+            let pace = Pace { canary, ..Pace::default() };
+            matches!(held(step.clone(), seats, &pace), Step::Wait(_))
         };
+        let stopped = Pace { on_hold: true, ..Pace::default() };
+        let of_stopped =
+            |seats: &[Seat]| matches!(held(step.clone(), seats, &stopped), Step::Wait(_));
+        assert!(of_stopped(&[seat("a", true, false), seat("b", true, false)]));
+        assert!(!of_stopped(&[seat("a", true, true), seat("b", true, false)]), "it serves nothing");
         let one_is_new = [seat("a", true, false), seat("b", false, false)];
         assert!(waits(&one_is_new, true));
         assert!(!waits(&one_is_new, false));

@@ -31,6 +31,7 @@ pub(super) fn to_be_updated<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<&
         updated: number("/status/updatedReplicas").unwrap_or_default(),
         available: number("/status/availableReplicas").unwrap_or_default(),
         canary: valid.pace.canary,
+        on_hold: valid.pace.on_hold,
         lost: fetched.nodes.iter().filter(|node| node.is_lost).map(|node| &*node.name).collect(),
     })
 }
@@ -47,6 +48,8 @@ struct Rollout<'a> {
     available: i64,
     /// Whether an Upgrade looks at one.
     canary: bool,
+    /// Whether one has stopped.
+    on_hold: bool,
     /// The nodes whose kubelet does not answer.
     lost: Vec<&'a str>,
 }
@@ -68,7 +71,7 @@ fn next<'a>(now: &Rollout<'a>) -> Option<&'a Pod> {
     }
     let current: Vec<&Pod> = now.pods.iter().filter(is_current).collect();
     // What the new template makes of a pod is seen by the first that has it.
-    let is_held = now.canary && !current.is_empty();
+    let is_held = now.on_hold || (now.canary && !current.is_empty());
     if is_held || current.iter().any(|pod| !pod.is_ready) {
         return None;
     }
@@ -127,7 +130,17 @@ mod tests {
     fn counted(all: &[&str], updated: i64, available: i64, canary: bool) -> Option<String> {
         let pods = pods(all);
         let lost = vec!["lost"];
-        let now = Rollout { pods: &pods, wanted: 3, last: "2", updated, available, canary, lost };
+        let on_hold = false;
+        let now = Rollout {
+            pods: &pods,
+            wanted: 3,
+            last: "2",
+            updated,
+            available,
+            canary,
+            on_hold,
+            lost,
+        };
         next(&now).map(|pod| pod.name.clone())
     }
 
@@ -180,6 +193,28 @@ mod tests {
         assert_eq!(counted(&["1+", "1+", "1+"], 0, 3, true), first(2));
         assert_eq!(counted(&["1+", "1+", "2+"], 1, 3, true), None);
         assert_eq!(counted(&["1-", "1+", "2+"], 1, 2, true), None);
+    }
+
+    #[test]
+    fn after_a_stop_of_an_upgrade_none_is_replaced_but_one_that_cannot_start() {
+        let held = |all: &[&str]| {
+            let pods = pods(all);
+            let now = Rollout {
+                pods: &pods,
+                wanted: 3,
+                last: "2",
+                updated: 1,
+                available: 3,
+                canary: false,
+                on_hold: true,
+                lost: Vec::new(),
+            };
+            next(&now).map(|pod| pod.name.clone())
+        };
+        assert_eq!(held(&["1+", "1+", "2+"]), None);
+        assert_eq!(held(&["1+", "1-", "2+"]), None);
+        assert_eq!(held(&["1+", "1+", "1+"]), None);
+        assert_eq!(held(&["1+", "1!", "2+"]), first(1));
     }
 
     #[test]

@@ -17,11 +17,8 @@ use crate::reconcile::fetch::Fetched;
 
 /// The pod that is to go, so that its DaemonSet makes one with the new images. None, if there is one, or one is away.
 pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<&'a Pod> {
-    let Pace { canary, at_once, drain } = &valid.pace;
-    if !valid.pace.is_of_operator()
-        || *drain == Drain::OnHold
-        || valid.workload != Workload::DaemonSet
-    {
+    let Pace { canary, at_once, drain, on_hold } = &valid.pace;
+    if !valid.pace.is_of_operator() || *on_hold || valid.workload != Workload::DaemonSet {
         return None;
     }
     let keeper = fetched.owned.get(&(Kind::DaemonSet, valid.instance.daemon_set()))?;
@@ -42,7 +39,7 @@ pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<
             let mut here = fetched.nodes.iter().filter(|node| node.name == pod.node);
             here.any(|node| node.drained_for.as_ref() == Some(upgrade))
         }
-        Drain::NotAwaited | Drain::OnHold => true,
+        Drain::NotAwaited => true,
     };
     // Another change of the template is rolled out as it is without an Upgrade.
     let may_go = |pod: &&Pod| {
@@ -53,11 +50,13 @@ pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<
         fetched.pods.iter().filter(|pod| pod.is_ready && !pod.is_going).collect();
     let (wanted, available) = (count("desiredNumberScheduled"), count("numberAvailable"));
     let mut turn = Turn::Any;
+    let away = wanted.saturating_sub(available.min(ready.len()));
+    let is_full = away >= usize::try_from(*at_once).unwrap_or(1);
     if *canary {
         // Also where admission has given it other images than its template: else that pod would go again and again.
         let is_there = count("updatedNumberScheduled") > 0 || fetched.pods.iter().any(has_new);
         // A DaemonSet replaces at once all that have not been ready for a while, and the others follow this one.
-        if is_there || fetched.pods.len() != wanted || ready.len() != available {
+        if is_there || is_full || fetched.pods.len() != wanted || ready.len() != available {
             return None;
         }
     } else {
@@ -66,8 +65,7 @@ pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<
         if let Some(pod) = fetched.pods.iter().find(is_down) {
             return Some(pod);
         }
-        let away = wanted.saturating_sub(available.min(ready.len()));
-        if away >= usize::try_from(*at_once).unwrap_or(1) {
+        if is_full {
             return None;
         }
         turn = turn_of(&fetched.pods, &fetched.nodes, away);

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use super::fetch::Fetched;
 use super::validate::Invalid;
 use crate::build::Valid;
+use crate::canary::ON_HOLD;
 use crate::kind::{Kind, Workload};
 use crate::names::RECREATE;
 use crate::node::Node;
@@ -214,6 +215,9 @@ fn awaited(fetched: &Fetched, valid: &Valid, pods: &Pods) -> Option<(&'static st
         let message =
             format!("pod {} is on {}, which is not to run it, and moves", pod.name, pod.node);
         return Some(("PodsMove", message));
+    }
+    if valid.pace.on_hold && !pods.current {
+        return Some(("UpgradeStopped", ON_HOLD.to_owned()));
     }
     if valid.pace.canary && !pods.current {
         let message = "an Upgrade has one pod replaced first, and looks at it".to_owned();

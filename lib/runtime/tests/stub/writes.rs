@@ -3,8 +3,8 @@
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use kube::api::ObjectMeta;
 use opensdn_runtime::apply::{
-    Context, Deletion, Exactly, WriteOutcome, apply, apply_status, delete_exactly, delete_named,
-    patch_status, read, write_as_read,
+    Context, Deletion, Exactly, WriteOutcome, apply, apply_status, apply_status_if_unchanged,
+    delete_exactly, delete_named, patch_status, read, write_as_read,
 };
 use serde_json::{Value, json};
 
@@ -60,6 +60,20 @@ async fn a_status_is_applied_without_anything_else_of_the_object() {
             "status": {"phase": "Running"},
         })
     );
+}
+
+#[tokio::test]
+async fn a_status_is_applied_only_over_the_version_that_was_read() {
+    let answer = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "resourceVersion": "8"}});
+    let (server, client) = ApiServer::start(move |_| Some((200, answer.clone()))).await;
+    let version = apply_status_if_unchanged(&Context::new(client, "m"), &(), &pod()).await.unwrap();
+    assert_eq!(version.as_deref(), Some("8"));
+    let metadata = json!({"name": "a", "namespace": "n", "uid": "u1", "resourceVersion": "7"});
+    assert_eq!(server.seen()[0].body["metadata"], metadata);
+
+    let (_, client) = ApiServer::start(|_| Some(refusal(409, "Conflict", "modified"))).await;
+    let refused = apply_status_if_unchanged(&Context::new(client, "m"), &(), &pod()).await;
+    assert!(refused.unwrap_err().is_conflict());
 }
 
 #[tokio::test]
