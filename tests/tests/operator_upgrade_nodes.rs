@@ -133,7 +133,7 @@ async fn of_vrouters_the_first_is_looked_at_and_then_as_many_are_replaced_at_a_t
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upgrade_that_has_stopped_replaces_no_vrouter_also_when_the_cause_is_gone() -> Outcome {
     let world = world().await?;
-    let more = json!({"images": vrouter_images("R24.1.3"), "soak": "1s", "waveTimeout": "10s", "prePull": false});
+    let more = json!({"images": vrouter_images("R24.1.3"), "soak": "1s", "waveTimeout": "30s", "prePull": false});
     world.create("held", more).await?;
     let new = async || {
         let pods = read(&world.sandbox, &["pods", "-n=tf", "--selector=tf_manager=vrouter"]).await;

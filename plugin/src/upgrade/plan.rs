@@ -42,6 +42,8 @@ pub(crate) struct UpgradePlan {
     waves: Vec<PlannedWave>,
     /// The services that get other images, in the order of the waves.
     services: Vec<PlannedService>,
+    /// What a person does before, as no program does it.
+    by_hand: Vec<String>,
     /// What speaks against it, and what is to be known of it. Only a severity of Skippable can be passed over by --force.
     pub(crate) remarks: Vec<UpgradeRemark>,
     /// The command that carries it out.
@@ -98,8 +100,10 @@ impl UpgradePlan {
         next: impl FnOnce(&str) -> String,
     ) -> Self {
         let (hash, may_begin, pods) = (plan.hash(), plan.may_begin(), plan.pods());
+        let by_hand = by_hand(&plan, spec);
         let waves = plan.waves.into_iter();
         Self {
+            by_hand,
             namespace: namespace.to_owned(),
             manager: spec.manager.clone(),
             from: plan.from,
@@ -141,6 +145,15 @@ impl UpgradePlan {
                 "\nservices that get other images: {services}; pods that are replaced: {pods}\n"
             )?;
             table::write(&["SERVICE", "MEANWHILE"], &self.meanwhile(), layout, out)?;
+        }
+        if !self.by_hand.is_empty() {
+            let strong = style::STRONG;
+            writeln!(out, "\n{strong}BY HAND, BEFORE{strong:#}")?;
+        }
+        for text in &self.by_hand {
+            for line in wrap(&one_line(text), layout.width) {
+                writeln!(out, "{line}")?;
+            }
         }
         self.points_of_no_return(layout, out)?;
         if !self.remarks.is_empty() {
@@ -207,6 +220,33 @@ impl UpgradePlan {
         let text = String::from_utf8_lossy(&text).into_owned();
         anstream::adapter::strip_str(&text).to_string().lines().map(str::to_owned).collect()
     }
+}
+
+/// What a person does before, by what the plan says of itself.
+fn by_hand(plan: &Plan, spec: &UpgradeSpec) -> Vec<String> {
+    let says = |code: &str| plan.remarks.iter().any(|one| one.code == code);
+    let mut all = Vec::new();
+    if says("OSDN5018") || plan.waves.iter().any(|wave| wave.no_way_back.is_some()) {
+        all.push(
+            "back up Cassandra and ZooKeeper together, without changes in between (upstream's db_json_exim.py)",
+        );
+    }
+    if says("OSDN5018") {
+        all.push("see to it that nothing is configured in the wave config; --pause-before config chooses its time");
+    }
+    if says("OSDN5014") {
+        all.push("look which RabbitMQ runs, and prepare it: kubectl opensdn explain OSDN5014");
+    }
+    if plan.waves.iter().any(|wave| wave.name == "vrouters") {
+        all.push(match spec.wait_for_drain {
+            Some(true) => "in the wave vrouters drain each node that upgrade status asks for",
+            _ => {
+                "move what must not be interrupted away from the nodes, before the wave vrouters (--pause-before vrouters), or node \
+                 by node (--wait-for-drain)"
+            }
+        });
+    }
+    all.into_iter().map(str::to_owned).collect()
 }
 
 fn service(step: Step, spec: &UpgradeSpec) -> PlannedService {

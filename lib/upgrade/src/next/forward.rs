@@ -311,7 +311,7 @@ impl Run<'_> {
             false => return false,
         };
         let Some(service) = self.service(&step.id) else { return false };
-        let since = service.ready_since(&step.images, Side::New);
+        let since = service.pods.iter().filter_map(|pod| pod.ready_since).max();
         let wanted = time::Duration::seconds(seconds.into()) + SEEN;
         service.pods.iter().all(|pod| pod.is_ready)
             && since.is_some_and(|since| self.at.now - since < wanted)

@@ -118,6 +118,8 @@ fn a_plan_says_for_each_service_which_images_it_gets_and_how() {
     ];
     assert_eq!(head, expected);
     for part in [
+        "\n\nBY HAND, BEFORE\nback up Cassandra and ZooKeeper together",
+        "\nmove what must not be interrupted away from the nodes",
         "\nVrouter/a      workloads of a node are cut off for some minutes while its pod is replaced\n",
         "point of no return: the wave data-stores: Cassandra/a: cassandra:4.1.5 may write tables",
         "warning  [OSDN5011]",
