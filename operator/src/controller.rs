@@ -456,7 +456,7 @@ impl Controller {
         let requests = requests.map(Ok::<_, std::convert::Infallible>).take_until(stopping.boxed());
         let pass = |object: Arc<DynamicObject>, shared: Arc<Shared>| {
             let (subject, resource) = (self.subject, self.resource.clone());
-            async move { pass(&shared, subject, &resource, object).await }.boxed()
+            async move { Box::pin(pass(&shared, subject, &resource, object)).await }.boxed()
         };
         let retry =
             |object: Arc<DynamicObject>, error: &Error, _: Arc<Shared>| self.retry(&object, error);
@@ -520,7 +520,7 @@ async fn pass(
             Subject::Network => cloud::reconcile_network(ctx, clouds, resource, object).await,
         }
     };
-    let ended = apart(ended).await;
+    let ended = apart(Box::pin(ended)).await;
     let result = if ended.is_ok() { Outcome::Success } else { Outcome::Error };
     ctx.metrics.pass(subject.name(), result, started.elapsed());
     ended

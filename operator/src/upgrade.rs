@@ -142,6 +142,18 @@ pub(crate) async fn reconcile(
     if let Some(rest) = upgrades.rests(&object, &stored) {
         return Ok(Action::requeue(rest));
     }
+    look(ctx, upgrades, resource, &object, &spec, &stored).await
+}
+
+/// Looks at it, decides, writes, acts.
+async fn look(
+    ctx: &Context,
+    upgrades: &Upgrades,
+    resource: &ApiResource,
+    object: &DynamicObject,
+    spec: &UpgradeSpec,
+    stored: &UpgradeStatus,
+) -> Result<Action, Error> {
     // One whose Manager is not there cannot begin: it neither reads nor holds up others, however many there are.
     let waits_for_manager = matches!(stored.phase, None | Some(Phase::Pending | Phase::Refused))
         && ctx
@@ -153,42 +165,42 @@ pub(crate) async fn reconcile(
         false => Some(upgrades.turn.lock().await),
     };
     let since = *upgrades.since.get_or_init(OffsetDateTime::now_utc);
-    let refusals = upgrades.refusals(&object);
-    let other = observe::comes_first(&ctx.cache, &object, &spec.manager);
+    let refusals = upgrades.refusals(object);
+    let other = observe::comes_first(&ctx.cache, object, &spec.manager);
     let waits = other.is_some() && matches!(stored.phase, None | Some(Phase::Pending));
     // What waits for another reads nothing.
     let manager =
-        if waits || waits_for_manager { None } else { manager(ctx, &object, &spec).await? };
+        if waits || waits_for_manager { None } else { manager(ctx, object, spec).await? };
     let pullers: Vec<Puller> =
-        pull::pods(ctx, &object).into_iter().map(|(puller, _)| puller).collect();
+        pull::pods(ctx, object).into_iter().map(|(puller, _)| puller).collect();
     let manager = manager.as_ref();
     let around = Around { other, manager, refusals: &refusals, pullers: &pullers, since };
-    let mut decision = decide(ctx, &object, &spec, &stored, &around);
+    let mut decision = decide(ctx, object, spec, stored, &around);
     if let Some(manager) = manager
         && let Some(why) = rehearse(upgrades, manager, &decision.rehearsed).await?
     {
         let refusals = BTreeMap::from([(spec.manager.clone(), why)]);
-        decision = decide(ctx, &object, &spec, &stored, &Around { refusals: &refusals, ..around });
+        decision = decide(ctx, object, spec, stored, &Around { refusals: &refusals, ..around });
     }
-    let written = report(ctx, resource, &object, &stored, &decision.status).await;
+    let written = report(ctx, resource, object, stored, &decision.status).await;
     if matches!(&written, Err(Error::Call(error)) if error.is_conflict()) {
         // A user has changed it, or another operator leads: it is decided anew by what is there then.
         return Ok(Action::requeue(CHANGED));
     }
     if matches!(&written, Err(Error::Call(error)) if error.is_not_found()) {
         // It is gone, and counts no more.
-        ctx.cache.remove(Kind::Upgrade, &object);
-        ctx.reporter.forget(&object);
+        ctx.cache.remove(Kind::Upgrade, object);
+        ctx.reporter.forget(object);
         return Ok(Action::await_change());
     }
     written?;
     if decision.look_again == Some(Duration::ZERO) {
         let _ = upgrades.changed.unbounded_send(object.namespace().unwrap_or_default());
     }
-    act(ctx, upgrades, &object, manager, &decision).await?;
+    act(ctx, upgrades, object, manager, &decision).await?;
     // No other waits for that.
     drop(turn);
-    upgrades.reports.publish(&upgrades.writer, &object, &decision.status).await;
+    upgrades.reports.publish(&upgrades.writer, object, &decision.status).await;
     let look_again = match decision.look_again {
         // When its Manager comes it is looked at.
         Some(pause) if waits_for_manager && !pause.is_zero() => Some(pause.max(NO_MANAGER)),

@@ -88,15 +88,10 @@ pub(crate) async fn world(asker: &Asker, scope: &Scope) -> World {
     let (lists, objects) = (lists_of(scope), objects_of(&places));
     let [managers, pods, stateful_sets, daemon_sets] = &lists;
     let [operator, lease, webhook, webhook_lease, reviews, configuration] = &objects;
-    let of_managers = async {
-        let managers = asker.list(managers).await;
-        let own = places.of_components(&managers);
-        let secrets = certificates::secrets(asker, &scope.within(), own.as_ref()).await;
-        (managers, own, secrets)
-    };
+    let within_scope = scope.within();
     let of_cluster = Box::pin(async {
         tokio::join!(
-            of_managers,
+            of_managers(asker, managers, &places, &within_scope),
             asker.list("/api/v1/nodes"),
             asker.list("/apis/opensdn.io/v1alpha1/admissionpolicies"),
         )
@@ -172,6 +167,21 @@ async fn tf_operators(asker: &Asker, world: &World) -> Vec<serde_json::Value> {
     }
     found
 }
+
+/// The Managers, the namespaces of components by these, and the Secrets of those.
+async fn of_managers(
+    asker: &Asker,
+    path: &str,
+    places: &Places,
+    within: &str,
+) -> (Objects, Option<BTreeSet<String>>, Objects) {
+    let managers = asker.list(path).await;
+    let own = places.of_components(&managers);
+    let secrets = certificates::secrets(asker, within, own.as_ref()).await;
+    (managers, own, secrets)
+}
+
+type Objects = Read<Vec<serde_json::Value>>;
 
 /// Those of a list that are in one of the namespaces.
 fn within(
