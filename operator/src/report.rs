@@ -225,7 +225,10 @@ fn transition(before: &Value, after: &Value) -> Option<Event> {
     }) {
         return None;
     }
-    let is_worse = is_stalled || before.is_some_and(|before| before.status == "True");
+    // That pods are replaced as somebody wants it is nothing to be warned of.
+    let is_wanted = ["Canary", "RollingUpdate"].contains(&reason.as_str());
+    let was_ready = before.is_some_and(|before| before.status == "True");
+    let is_worse = is_stalled || (was_ready && !is_wanted);
     let action = if after.status == "True" { "BecomeReady" } else { "Reconcile" };
     Some(Event {
         type_: if is_worse { EventType::Warning } else { EventType::Normal },
@@ -271,6 +274,8 @@ mod tests {
         assert_eq!(said(&more, &ready), Some((false, "PodsReady".into())));
         assert_eq!(said(&ready, &waits), Some((true, "Waits".into())));
         assert_eq!(said(&ready, &json!({})), None);
+        let first = status("False", "Canary", "one pod first");
+        assert_eq!(said(&ready, &first), Some((false, "Canary".into())));
         let stalled = json!({"conditions": [{"type": STALLED, "status": "True"},
             {"type": READY, "status": "False", "reason": "ImageMissing"}]});
         assert_eq!(said(&waits, &stalled), Some((true, "ImageMissing".into())));

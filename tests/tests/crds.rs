@@ -210,6 +210,7 @@ async fn what_an_upgrade_changes_cannot_be_changed_and_how_it_proceeds_can() -> 
         "metadata": { "name": "fixed", "namespace": NAMESPACE },
         "spec": {
             "manager": "cluster1", "version": "R25.1", "requestedBy": "alice",
+            "plan": "0123456789", "force": ["OSDN5008"],
             // As many and as long as they may be: the rule compares them all.
             "images": vec![json!({ "container": "redis", "image": "i".repeat(512) }); 128]
         }
@@ -228,6 +229,11 @@ async fn what_an_upgrade_changes_cannot_be_changed_and_how_it_proceeds_can() -> 
         json!({ "images": null }),
         json!({ "requestedBy": null }),
         json!({ "requestedBy": "bob" }),
+        json!({ "plan": "abcdef" }),
+        json!({ "force": null }),
+        json!({ "force": ["OSDN5008", "OSDN5014"] }),
+        json!({ "prePull": false }),
+        json!({ "waitForDrain": true }),
         json!({ "images": [{ "container": "redis", "image": "redis:7.4" }] }),
     ] {
         let refused = change(spec.clone()).await.err().map(|error| error.to_string());
@@ -236,7 +242,7 @@ async fn what_an_upgrade_changes_cannot_be_changed_and_how_it_proceeds_can() -> 
     }
     for spec in [
         json!({ "paused": true, "pauseBefore": ["vrouters"] }),
-        json!({ "paused": null, "pauseBefore": null, "retries": 1, "force": ["OSDN5008"] }),
+        json!({ "paused": null, "pauseBefore": null, "retries": 1, "soak": "1s" }),
         json!({ "skip": [{ "step": "Webui/webui1", "reason": "by hand" }] }),
         json!({ "goal": "RollBack", "onFailure": "Stop", "waveTimeout": "1h" }),
     ] {

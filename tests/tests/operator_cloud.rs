@@ -166,10 +166,10 @@ async fn a_nested_cluster_is_written_into_its_cloud_kept_there_and_taken_away() 
     world.create(json!({})).await?;
     world.until(CLUSTER, "True", "InPlace").await;
     let written = world.api.entries();
-    assert_eq!(written.as_array().map(Vec::len), Some(11), "the metadata row, and ten");
+    assert_eq!(written.as_array().map(Vec::len), Some(13), "the metadata row, and twelve");
     assert_eq!(written[0], before[0]);
     let status = get(&world.sandbox, CLUSTER).await["status"].clone();
-    assert_eq!(status["rows"].as_array().map(Vec::len), Some(10));
+    assert_eq!(status["rows"].as_array().map(Vec::len), Some(12));
     assert!(
         status["rows"]
             .as_array()

@@ -254,3 +254,89 @@ async fn a_cluster_with_services_and_no_pod_is_taken_for_itself_and_after_a_remo
     assert_eq!(code(&adopted), 0, "{}", text(&adopted));
     Ok(())
 }
+
+/// What `kubernetes/sample_config_files/common.env.sample.nested_mode` of tf-container-builder has, with the addresses and the network
+/// of the worked example.
+const COMMON_ENV: &str = r#"
+CONTRAIL_REGISTRY="registry.example/opensdn"
+CONTRAIL_CONTAINER_TAG="R25.1"
+CONFIG_NODES=192.168.1.100
+ANALYTICS_NODES=192.168.1.100,192.168.1.101
+CONFIGDB_NODES=192.168.1.100,192.168.1.101,192.168.1.102
+AUTH_MODE='keystone'
+KEYSTONE_AUTH_HOST=192.168.1.200
+KEYSTONE_AUTH_ADMIN_TENANT='admin'
+KEYSTONE_AUTH_ADMIN_USER='admin'
+KEYSTONE_AUTH_ADMIN_PASSWORD='not-to-be-seen'
+KEYSTONE_AUTH_URL_VERSION='/v3'
+CLOUD_ORCHESTRATOR='kubernetes'
+KUBERNETES_API_SERVER="10.0.0.10"
+KUBERNETES_API_SECURE_PORT=6443
+KUBERNETES_CLUSTER_NETWORK="{'domain': 'default-domain', 'project': 'admin', 'name': 'k8s-vms'}"
+KUBEMANAGER_NESTED_MODE="1"
+KUBERNESTES_NESTED_VROUTER_VIP="10.10.10.1"
+KUBERNETES_CLUSTER_NAME="k8s-a"
+KUBERNETES_POD_SUBNETS="10.32.0.0/12"
+KUBERNETES_SERVICE_SUBNETS="10.96.0.0/12"
+KUBERNETES_IP_FABRIC_SUBNETS="10.64.0.0/12"
+KUBERNETES_PUBLIC_FIP_POOL="{}"
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_old_cluster_is_imported_and_by_the_commands_that_follow_its_workloads_are_stored()
+-> Outcome {
+    let cloud = Cloud::start().await?;
+    let folder = cloud.folder.path();
+    std::fs::write(folder.join("common.env"), COMMON_ENV)?;
+    let import = ["nested", "import", "common.env", "--connectivity", "fabric-snat"];
+    let imported = cloud.run("admin", &import)?;
+    assert_eq!(code(&imported), 0, "{}", text(&imported));
+    let object = folder.join("nested-cluster.yaml");
+    std::fs::write(&object, &imported.stdout)?;
+    let crd = concat!(env!("CARGO_MANIFEST_DIR"), "/../crds/yaml/nestedclusters.opensdn.io.yaml");
+    kubectl(&cloud.sandbox, &["create", "-f", crd]).await?.success();
+    kubectl(&cloud.sandbox, &["create", "namespace", "tf"]).await?.success();
+    let served = ["wait", "--for=condition=Established", "crd/nestedclusters.opensdn.io"];
+    kubectl(&cloud.sandbox, &served).await?.success();
+    kubectl(&cloud.sandbox, &["create", "-f", path(&object)]).await?.success();
+
+    let said = String::from_utf8(imported.stderr)?;
+    let command = |which: &str| -> Result<Vec<String>, Failed> {
+        let line = said.lines().find(|line| line.contains(which)).ok_or_else(|| said.clone())?;
+        let (_, command) = line.split_once("kubectl opensdn ").ok_or_else(|| said.clone())?;
+        Ok(command.split_whitespace().map(str::to_owned).collect())
+    };
+    let planned = command("kubectl opensdn nested plan")?;
+    let planned: Vec<&str> = planned.iter().map(String::as_str).collect();
+    let planned = cloud.run("admin", &planned)?;
+    assert_eq!(code(&planned), 0, "{}", text(&planned));
+
+    let manifest = command("kubectl opensdn nested manifest")?;
+    let manifest: Vec<&str> = manifest.iter().map(String::as_str).collect();
+    let manifest = cloud.run("admin", &manifest)?;
+    assert_eq!(code(&manifest), 0, "{}", text(&manifest));
+    let file = folder.join("workloads.yaml");
+    std::fs::write(&file, &manifest.stdout)?;
+    let stored = kubectl(&cloud.sandbox, &["create", "-f", path(&file)]).await?;
+    for object in [
+        "daemonset.apps/",
+        "deployment.apps/opensdn-kube-manager",
+        "serviceaccount/",
+        "clusterrole.rbac",
+    ] {
+        assert!(stored.success().contains(object), "{object}: {}", stored.success());
+    }
+    let environment =
+        ["get", "configmap", "opensdn-kube-manager-env", "-n", "kube-system", "-o", "json"];
+    let environment: Value =
+        serde_json::from_str(kubectl(&cloud.sandbox, &environment).await?.success())?;
+    for (name, value) in [
+        ("CONFIG_NODES", "192.168.1.100"),
+        ("ZOOKEEPER_NODES", "192.168.1.100,192.168.1.101,192.168.1.102"),
+        ("RABBITMQ_NODES", "192.168.1.100,192.168.1.101,192.168.1.102"),
+        ("KUBERNETES_CLUSTER_NAME", "k8s-a"),
+    ] {
+        assert_eq!(environment["data"][name], value, "{name}");
+    }
+    Ok(())
+}

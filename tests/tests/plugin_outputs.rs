@@ -13,10 +13,11 @@ use serde_json::Value;
 use crate::plugin_status::{document, plugin};
 
 /// Commands that answer, and the codes with which they may end on that cluster.
-const COMMANDS: [(&str, &[i32]); 15] = [
+const COMMANDS: [(&str, &[i32]); 16] = [
     ("status", &[1]),
     ("status --depth 3", &[1]),
-    ("status vrouter --node node-1", &[1]),
+    ("status vrouter --node n1", &[1]),
+    ("status --node n9", &[2]),
     ("check", &[1]),
     ("check --pre", &[0, 1]),
     ("certs status", &[0, 3]),

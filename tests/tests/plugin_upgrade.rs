@@ -59,9 +59,11 @@ impl Cluster {
             let name = format!("{word}1");
             let object = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": facts.kind,
                 "metadata": {"name": name, "namespace": "tf", "ownerReferences": owner}, "spec": item["spec"]});
+            let keeper = json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name, "uid": name, "controller": true}]);
             let pod = |number: usize| {
                 json!({"apiVersion": "v1", "kind": "Pod",
-                "metadata": {"name": format!("{name}-{number}"), "namespace": "tf", "labels": {"tf_manager": word, (word.clone()): name}},
+                "metadata": {"name": format!("{name}-{number}"), "namespace": "tf", "ownerReferences": keeper,
+                    "labels": {"tf_manager": word, (word.clone()): name}},
                 "spec": {"automountServiceAccountToken": false, "containers": [{"name": "a", "image": "a"}]}})
             };
             let items =

@@ -146,7 +146,7 @@ pub fn plan(input: &Input<'_>) -> Plan {
     };
     remarks.of_spec();
     remarks.of_versions(input, &plan);
-    remarks.of_cassandra(&plan);
+    remarks.of_data_stores(&plan);
     remarks.of_health(input, &plan);
     remarks.of_tf_operator(input);
     remarks.of_steps(&plan);
@@ -321,16 +321,19 @@ impl Remarks<'_> {
         self.of_annotation(input, &targets);
     }
 
-    /// The way from one Cassandra to the other, where tags say both.
-    fn of_cassandra(&mut self, plan: &Plan) {
+    /// The way from one data store to the other, where tags say both.
+    fn of_data_stores(&mut self, plan: &Plan) {
         for step in &plan.steps {
-            if let Some(change) = data_stores::not_configured(&step.id, &step.images) {
-                let message = format!(
-                    "{}: the operator configures Cassandra 3.11, and {} ends at its start: cassandra.yaml has keys of Thrift, which \
-                     it does not know",
-                    step.id, change.to
-                );
+            if let Some((change, why)) = data_stores::not_configured(&step.id, &step.images) {
+                let message = format!("{}: {} ends at its start: {why}", step.id, change.to);
                 self.unless_forced("OSDN5019", &message);
+            }
+            if let Some(change) = data_stores::older(&step.id, &step.images) {
+                let message = format!(
+                    "{}: {} is older than {}, which runs: it may not read what that has written",
+                    step.id, change.to, change.from
+                );
+                self.unless_forced("OSDN5005", &message);
             }
             let Some((way, change)) = data_stores::way_of_cassandra(&step.id, &step.images) else {
                 continue;

@@ -169,11 +169,13 @@ const CODES: [(&str, Severity, &str, &str, &str); 19] = [
     (
         "OSDN5019",
         Deny,
-        "a Cassandra that the operator does not configure",
-        "Images of OpenSDN have Cassandra 3.11, and the operator writes cassandra.yaml for that: with keys of Thrift, such as \
+        "a data store that the operator does not configure",
+        "ZooKeeper before 3.5 does not know dynamicConfigFile, and Kafka 4.0 and later run without the ZooKeeper that their \
+         configuration names. Images of OpenSDN have Cassandra 3.11, and the operator writes cassandra.yaml for that: with keys of Thrift, such as \
          start_rpc and thrift_framed_transport_size_in_mb. Cassandra 4.0 and later know none of them and end at their start \
          (Invalid yaml. Please remove properties).",
-        "keep an image of Cassandra 3.11; if the tag says 4 or more of an image that has 3.11: --force OSDN5019",
+        "keep an image of Cassandra 3.11, ZooKeeper 3.5 or later, and Kafka before 4.0; if the tag says another version than the \
+         image has: --force OSDN5019",
     ),
     (
         "OSDN5020",

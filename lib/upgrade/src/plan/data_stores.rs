@@ -48,12 +48,50 @@ pub(super) fn way_of_cassandra<'a>(
     Some((way, change))
 }
 
-/// The change to a Cassandra of which the operator does not write the file that configures it.
-pub(super) fn not_configured<'a>(id: &str, images: &'a [ImageChange]) -> Option<&'a ImageChange> {
-    id.split_once('/').filter(|(kind, _)| *kind == "Cassandra")?;
-    let change = images.iter().find(|one| one.container == CASSANDRA)?;
-    version_of_cassandra(&change.to).filter(|(major, ..)| *major > CONFIGURED)?;
-    Some(change)
+/// The change to an image of which the operator does not write the file that configures it, and why it ends at its start.
+pub(super) fn not_configured<'a>(
+    id: &str,
+    images: &'a [ImageChange],
+) -> Option<(&'a ImageChange, &'static str)> {
+    let kind = id.split_once('/')?.0;
+    let of = |container: &str| images.iter().find(|one| one.container == container);
+    let change = match kind {
+        "Cassandra" => of(CASSANDRA).filter(|one| {
+            version_of_cassandra(&one.to).is_some_and(|(major, ..)| major > CONFIGURED)
+        }),
+        "Zookeeper" => of("zookeeper").filter(|one| numbers(&one.to).is_some_and(|to| to < (3, 5))),
+        "AnalyticsAlarm" => of("kafka").filter(|one| numbers(&one.to).is_some_and(|to| to.0 >= 4)),
+        _ => None,
+    };
+    let why = match kind {
+        "Cassandra" => {
+            "the operator configures Cassandra 3.11, and cassandra.yaml has keys of Thrift, which this one does not know"
+        }
+        "Zookeeper" => "zoo.cfg has dynamicConfigFile, which ZooKeeper knows since 3.5",
+        _ => "its configuration names ZooKeeper, and Kafka runs without since 4.0",
+    };
+    change.map(|change| (change, why))
+}
+
+/// The change to a ZooKeeper or a Kafka that is older than the one before, by the first two numbers of their tags.
+pub(super) fn older<'a>(id: &str, images: &'a [ImageChange]) -> Option<&'a ImageChange> {
+    let container = match id.split_once('/')?.0 {
+        "Zookeeper" => "zookeeper",
+        "AnalyticsAlarm" => "kafka",
+        _ => return None,
+    };
+    let change = images.iter().find(|one| one.container == container)?;
+    let (from, to) = numbers(&change.from).zip(numbers(&change.to))?;
+    (to < from).then_some(change)
+}
+
+/// The first two numbers of a tag of another project's.
+fn numbers(image: &str) -> Option<(u32, u32)> {
+    let tag = images::tag(image).filter(|tag| Version::of_tag(tag).is_none())?;
+    let mut numbers = tag.split(['.', '-', '_', '+']).map(|part| part.parse::<u32>().ok());
+    let (major, minor) = (numbers.next()??, numbers.next().flatten()?);
+    // 20240101 is a date.
+    (major < 19).then_some((major, minor))
 }
 
 /// Major, minor and patch, as far as the tag says them; a tag of OpenSDN's says what is in its images.

@@ -304,6 +304,34 @@ fn versions_of_rabbitmq_that_cannot_be_mixed_refuse_it() {
 }
 
 #[test]
+fn a_zookeeper_or_a_kafka_that_is_older_or_not_configured_is_refused_unless_it_is_forced() {
+    let of = |key: &str, kind: &str, container: &str, from: &str, to: &str| {
+        let image = opensdn_crds::upgrade::Image {
+            kind: None,
+            container: container.to_owned(),
+            image: to.to_owned(),
+        };
+        let spec = UpgradeSpec {
+            manager: "m".to_owned(),
+            images: Some(vec![image]),
+            ..UpgradeSpec::default()
+        };
+        codes(&planned(&[(key, container, from)], &[&format!("{kind}/a")], &spec)).join(", ")
+    };
+    let zookeeper = |from: &str, to: &str| of("zookeeper", "Zookeeper", "zookeeper", from, to);
+    assert_eq!(zookeeper("zookeeper:3.7.1", "zookeeper:3.8.4"), "");
+    assert_eq!(zookeeper("zookeeper:3.7.1", "zookeeper:3.7.0"), "");
+    assert_eq!(zookeeper("zookeeper:3.7.1", "zookeeper:3.6.2"), "OSDN5005 Skippable");
+    let both = "OSDN5019 Skippable, OSDN5005 Skippable";
+    assert_eq!(zookeeper("zookeeper:3.7.1", "zookeeper:3.4.14"), both);
+    assert_eq!(zookeeper("zookeeper:latest", "zookeeper:20240101"), "");
+    let kafka = |from: &str, to: &str| of("analyticsAlarm", "AnalyticsAlarm", "kafka", from, to);
+    assert_eq!(kafka("kafka:2.6.3", "kafka:3.9.1"), "");
+    assert_eq!(kafka("kafka:3.9.1", "kafka:2.6.3"), "OSDN5005 Skippable");
+    assert_eq!(kafka("kafka:3.9.1", "kafka:4.0.0"), "OSDN5019 Skippable");
+}
+
+#[test]
 fn a_rabbitmq_that_cannot_follow_the_one_before_says_what_is_missing() {
     let of = |from: &str, to: &str| {
         let (from, to) = (format!("rabbitmq:{from}"), format!("rabbitmq:{to}"));

@@ -173,7 +173,7 @@ pub(super) const CHECKS: [Check; 20] = [
     check(
         "B115",
         (Upgrade, OF, Fatal),
-        "the operator configures the Cassandra of the images [OSDN5019]",
+        "the operator configures the data stores of the images [OSDN5019]",
         "It writes cassandra.yaml for 3.11: Cassandra 4.0 and later end at their start on keys of Thrift.",
         "kubectl opensdn explain OSDN5019",
         Some(|world| {

@@ -6,6 +6,7 @@ use clap::Args;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use opensdn_crds::upgrade::{Phase, Upgrade};
+use opensdn_upgrade::next::is_on_its_way_back;
 
 use super::{NAMES, Place};
 use crate::cli::Global;
@@ -117,9 +118,12 @@ pub(super) fn answer(upgrade: &Upgrade, next: &NextCommand, ui: &mut Ui) -> Resu
     match stage::phase(upgrade) {
         Some(Phase::Paused) => ui.hint(&format!("to continue: {}", next.of(&["resume", &name]))),
         Some(Phase::Stopped) => {
-            let (retry, back) =
-                (next.of(&["retry", &name]), next.of(&["rollback", &name, "--plan"]));
-            ui.hint(&format!("when the cause is gone: {retry}; or back: {back}"));
+            let retry = next.of(&["retry", &name]);
+            let back = match is_on_its_way_back(&stage::status(upgrade)) {
+                true => String::new(),
+                false => format!("; or back: {}", next.of(&["rollback", &name, "--plan"])),
+            };
+            ui.hint(&format!("when the cause is gone: {retry}{back}"));
         }
         Some(Phase::Refused) => {
             let deletion = stage::deletion(upgrade);

@@ -102,6 +102,7 @@ impl WorkedExample {
             "services": {
                 "config": {"addresses": [CONFIG]},
                 "analytics": {"addresses": ANALYTICS},
+                "rabbitmq": {"addresses": [CONFIG]},
                 "configDatabase": {"addresses": DATABASE},
                 "keystone": {"addresses": [KEYSTONE]},
             },
