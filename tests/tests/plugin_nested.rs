@@ -52,6 +52,12 @@ impl Cloud {
 
     /// As a user of the cloud, with a home of the test's.
     fn run(&self, user: &str, arguments: &[&str]) -> Result<Output, Failed> {
+        let kubeconfig = self.sandbox.kubeconfig();
+        self.run_offline(user, &[&["--kubeconfig", path(&kubeconfig)], arguments].concat())
+    }
+
+    /// The same of what asks no cluster.
+    fn run_offline(&self, user: &str, arguments: &[&str]) -> Result<Output, Failed> {
         let mut command = Command::new(program("kubectl-opensdn")?);
         command
             .env_clear()
@@ -63,8 +69,6 @@ impl Cloud {
             .env("OS_PASSWORD", PASSWORD)
             .env("OS_PROJECT_NAME", "admin")
             .current_dir(self.folder.path())
-            .arg("--kubeconfig")
-            .arg(self.sandbox.kubeconfig())
             .args(arguments);
         let output = command.output()?;
         for stream in [&output.stdout, &output.stderr] {
@@ -289,7 +293,7 @@ async fn an_old_cluster_is_imported_and_by_the_commands_that_follow_its_workload
     let folder = cloud.folder.path();
     std::fs::write(folder.join("common.env"), COMMON_ENV)?;
     let import = ["nested", "import", "common.env", "--connectivity", "fabric-snat"];
-    let imported = cloud.run("admin", &import)?;
+    let imported = cloud.run_offline("admin", &import)?;
     assert_eq!(code(&imported), 0, "{}", text(&imported));
     let object = folder.join("nested-cluster.yaml");
     std::fs::write(&object, &imported.stdout)?;
@@ -313,7 +317,7 @@ async fn an_old_cluster_is_imported_and_by_the_commands_that_follow_its_workload
 
     let manifest = command("kubectl opensdn nested manifest")?;
     let manifest: Vec<&str> = manifest.iter().map(String::as_str).collect();
-    let manifest = cloud.run("admin", &manifest)?;
+    let manifest = cloud.run_offline("admin", &manifest)?;
     assert_eq!(code(&manifest), 0, "{}", text(&manifest));
     let file = folder.join("workloads.yaml");
     std::fs::write(&file, &manifest.stdout)?;
