@@ -331,6 +331,29 @@ mod tests {
     }
 
     #[test]
+    fn of_an_upgrade_no_annotation_is_kept_and_of_one_that_is_over_its_name_and_phase() {
+        let kept = |phase: &str, goal: Option<&str>| {
+            let cache = Cache::default();
+            let upgrade = json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "Upgrade", "metadata": {"name": "a",
+                "namespace": "tf", "uid": "a", "resourceVersion": "1", "annotations": {"large": "x"}},
+                "spec": {"manager": "m", "goal": goal}, "status": {"phase": phase, "steps": []}});
+            cache.put(Kind::Upgrade, read(upgrade).unwrap());
+            let kept = cache.get(Kind::Upgrade, "tf", "a").unwrap();
+            assert_eq!(kept.metadata.annotations, None);
+            kept.data.clone()
+        };
+        for phase in ["Succeeded", "RolledBack"] {
+            let expected = json!({"spec": {"manager": "m"}, "status": {"phase": phase}});
+            assert_eq!(kept(phase, None), expected);
+        }
+        // What is at work, or is to go back, is needed whole.
+        for (phase, goal) in [("Running", None), ("Stopped", None), ("Succeeded", Some("RollBack"))]
+        {
+            assert_eq!(kept(phase, goal)["status"]["steps"], json!([]), "{phase}");
+        }
+    }
+
+    #[test]
     fn what_is_not_needed_of_a_pod_is_not_kept() {
         let cache = Cache::default();
         cache.put(Kind::Pod, read(pod("a", 1, "192.0.2.1")).unwrap());
