@@ -100,7 +100,8 @@ fn only_the_upgrade(mut object: DynamicObject) -> DynamicObject {
     object
 }
 
-fn is_over(upgrade: &DynamicObject) -> bool {
+/// Whether nothing of it is to be done any more.
+pub(crate) fn is_over(upgrade: &DynamicObject) -> bool {
     let is =
         |pointer: &str, text: &str| upgrade.data.pointer(pointer).is_some_and(|one| one == text);
     is("/status/phase", "RolledBack")

@@ -61,6 +61,28 @@ pub(crate) enum ObjectsFormat {
     Name,
 }
 
+/// `-o` of a command that tells what it has checked: to CI, too.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct CheckedOutput {
+    /// How the answer is written.
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: CheckedFormat,
+}
+
+/// How an answer about what was checked is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CheckedFormat {
+    /// For people.
+    #[default]
+    Human,
+    /// One JSON document.
+    Json,
+    /// One YAML document.
+    Yaml,
+    /// JUnit's XML, for CI.
+    Junit,
+}
+
 /// The first line of a report for people: which cluster it is about.
 pub(crate) fn cluster_line(cluster: Option<&str>, server: Option<&str>) -> String {
     let cluster = cluster.unwrap_or("cluster");

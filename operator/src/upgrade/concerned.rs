@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kube::api::DynamicObject;
-use opensdn_crds::upgrade::{Goal, Phase};
+use opensdn_crds::upgrade::Phase;
 
+use crate::cache::is_over;
 use crate::object::text;
 
 /// Those of one namespace.
@@ -26,9 +27,7 @@ pub(crate) fn concerned(all: &[Arc<DynamicObject>]) -> Vec<&Arc<DynamicObject>> 
             }
             continue;
         }
-        let goes_back = text(&upgrade.data, "/spec/goal") == Goal::RollBack.as_str();
-        let is_over = is(Phase::RolledBack) || (is(Phase::Succeeded) && !goes_back);
-        found.extend((!is_over).then_some(upgrade));
+        found.extend((!is_over(upgrade)).then_some(upgrade));
     }
     found.extend(first.into_values());
     found

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 use opensdn_validate::{WhatIf, what_if};
 
 use crate::cli::Global;
@@ -11,6 +11,7 @@ use crate::clients::{AsksCluster, WebhookNamespace};
 use crate::exit::{Exit, Failure};
 use crate::fail_on::FailOn;
 use crate::live::Live;
+use crate::output::{CheckedFormat, CheckedOutput};
 use crate::runtime::Runtime;
 use crate::ui::Ui;
 
@@ -66,23 +67,8 @@ pub(crate) struct Audit {
     webhook: WebhookNamespace,
     #[command(flatten)]
     _cluster: AsksCluster,
-    /// How the answer is written.
-    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
-    output: Format,
-}
-
-/// How findings are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people.
-    #[default]
-    Human,
-    /// One JSON document.
-    Json,
-    /// One YAML document.
-    Yaml,
-    /// JUnit's XML: a suite a policy, a case a finding.
-    Junit,
+    #[command(flatten)]
+    output: CheckedOutput,
 }
 
 impl Audit {
@@ -99,8 +85,10 @@ impl Audit {
             AuditFindings::of(runtime.block_on(what_if(runtime.loader()?, &asked, &live))?)
         };
         let layout = ui.layout();
-        match self.output {
-            Format::Junit => ui.write(|out| found.write_junit(self.fail_on.severity(), out))?,
+        match self.output.output {
+            CheckedFormat::Junit => {
+                ui.write(|out| found.write_junit(self.fail_on.severity(), out))?
+            }
             _ => ui.answer(&found, |out| found.write(layout, out))?,
         }
         for note in found.notes() {

@@ -115,13 +115,10 @@ impl Run<'_> {
                  --field-selector reason=FailedCreate says why, such as a quota"
             );
         }
-        match service.pods.iter().any(|pod| !pod.is_ready) {
-            true => service.trouble(),
-            false if self.awaits_its_first(service) => {
-                "waits for its first pod with the new images".to_owned()
-            }
-            false => service.trouble(),
+        if service.pods.iter().all(|pod| pod.is_ready) && self.awaits_its_first(service) {
+            return "waits for its first pod with the new images".to_owned();
         }
+        service.trouble()
     }
 
     fn awaits_its_first(&self, service: &Service) -> bool {

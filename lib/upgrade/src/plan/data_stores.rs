@@ -53,24 +53,27 @@ pub(super) fn not_configured<'a>(
     id: &str,
     images: &'a [ImageChange],
 ) -> Option<(&'a ImageChange, &'static str)> {
-    let kind = id.split_once('/')?.0;
-    let of = |container: &str| images.iter().find(|one| one.container == container);
-    let change = match kind {
-        "Cassandra" => of(CASSANDRA).filter(|one| {
-            version_of_cassandra(&one.to).is_some_and(|(major, ..)| major > CONFIGURED)
-        }),
-        "Zookeeper" => of("zookeeper").filter(|one| numbers(&one.to).is_some_and(|to| to < (3, 5))),
-        "AnalyticsAlarm" => of("kafka").filter(|one| numbers(&one.to).is_some_and(|to| to.0 >= 4)),
-        _ => None,
+    let (container, is_unknown, why): (_, fn(Numbers) -> bool, _) = match id.split_once('/')?.0 {
+        "Cassandra" => (
+            CASSANDRA,
+            |(major, ..)| major > CONFIGURED,
+            "the operator configures Cassandra 3.11, and cassandra.yaml has keys of Thrift, which this one does not know",
+        ),
+        "Zookeeper" => (
+            "zookeeper",
+            |(major, minor, _)| minor.is_some_and(|minor| (major, minor) < (3, 5)),
+            "zoo.cfg has dynamicConfigFile, which ZooKeeper knows since 3.5",
+        ),
+        "AnalyticsAlarm" => (
+            "kafka",
+            |(major, minor, _)| minor.is_some() && major >= 4,
+            "its configuration names ZooKeeper, and Kafka runs without since 4.0",
+        ),
+        _ => return None,
     };
-    let why = match kind {
-        "Cassandra" => {
-            "the operator configures Cassandra 3.11, and cassandra.yaml has keys of Thrift, which this one does not know"
-        }
-        "Zookeeper" => "zoo.cfg has dynamicConfigFile, which ZooKeeper knows since 3.5",
-        _ => "its configuration names ZooKeeper, and Kafka runs without since 4.0",
-    };
-    change.map(|change| (change, why))
+    let change = images.iter().find(|one| one.container == container)?;
+    numbers(&change.to).filter(|to| is_unknown(*to))?;
+    Some((change, why))
 }
 
 /// The change to a ZooKeeper or a Kafka that is older than the one before, by the first two numbers of their tags.
@@ -81,32 +84,32 @@ pub(super) fn older<'a>(id: &str, images: &'a [ImageChange]) -> Option<&'a Image
         _ => return None,
     };
     let change = images.iter().find(|one| one.container == container)?;
-    let (from, to) = numbers(&change.from).zip(numbers(&change.to))?;
+    let line = |image: &str| numbers(image).and_then(|(major, minor, _)| Some((major, minor?)));
+    let (from, to) = line(&change.from).zip(line(&change.to))?;
     (to < from).then_some(change)
 }
 
-/// The first two numbers of a tag of another project's.
-fn numbers(image: &str) -> Option<(u32, u32)> {
-    let tag = images::tag(image).filter(|tag| Version::of_tag(tag).is_none())?;
-    let mut numbers = tag.split(['.', '-', '_', '+']).map(|part| part.parse::<u32>().ok());
-    let (major, minor) = (numbers.next()??, numbers.next().flatten()?);
-    // 20240101 is a date.
-    (major < 19).then_some((major, minor))
-}
+/// Major, minor and patch, as far as a tag says them.
+type Numbers = (u32, Option<u32>, Option<u32>);
 
-/// Major, minor and patch, as far as the tag says them; a tag of OpenSDN's says what is in its images.
-fn version_of_cassandra(image: &str) -> Option<(u32, Option<u32>, Option<u32>)> {
-    let tag = images::tag(image)?;
-    if Version::of_tag(tag).is_some() {
-        let (major, minor) = line(CASSANDRA, image)?;
-        return Some((major, Some(minor), None));
-    }
+/// Those of a tag of another project's.
+fn numbers(image: &str) -> Option<Numbers> {
+    let tag = images::tag(image).filter(|tag| Version::of_tag(tag).is_none())?;
     let mut numbers = tag.split(['.', '-', '_', '+']).map(|part| part.parse::<u32>().ok());
     let major = numbers.next()??;
     let minor = numbers.next().flatten();
     let patch = minor.and_then(|_| numbers.next().flatten());
-    // Of such numbers none is a version of Cassandra: 20240101 is a date.
+    // Of such numbers none is a version: 20240101 is a date.
     (major < 19).then_some((major, minor, patch))
+}
+
+/// A tag of OpenSDN's says what is in its images.
+fn version_of_cassandra(image: &str) -> Option<Numbers> {
+    if images::tag(image).and_then(Version::of_tag).is_some() {
+        let (major, minor) = line(CASSANDRA, image)?;
+        return Some((major, Some(minor), None));
+    }
+    numbers(image)
 }
 
 /// What of a service counts its version, and the change of it, where old and new are not of one line, or tags do not tell.

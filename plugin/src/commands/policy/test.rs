@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::{Args, ValueHint};
 use opensdn_policy_host::cases::{self, Case, Conditions, Report};
 use opensdn_policy_host::{Limits, Meter, Metering};
 
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
+use crate::output::{CheckedFormat, CheckedOutput};
 use crate::policy::case_files::{self, CaseFile};
 use crate::policy::dev_policy::{DevPolicy, LimitFlags};
 use crate::policy::junit;
@@ -48,23 +49,8 @@ pub(crate) struct Test {
     no_coverage: bool,
     #[command(flatten)]
     limits: LimitFlags,
-    /// How the answer is written.
-    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
-    output: Format,
-}
-
-/// How the report is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people.
-    #[default]
-    Human,
-    /// One JSON document.
-    Json,
-    /// One YAML document.
-    Yaml,
-    /// JUnit XML, for CI.
-    Junit,
+    #[command(flatten)]
+    output: CheckedOutput,
 }
 
 impl Test {
@@ -83,8 +69,8 @@ impl Test {
         let required = if partial { Requirement::None } else { Requirement::Coverage };
         let report = PolicyTest::new(&dev.policy, &module, cases, required);
         let columns = ui.layout().width;
-        match self.output {
-            Format::Junit => ui.write(|out| junit::write(&report, out))?,
+        match self.output.output {
+            CheckedFormat::Junit => ui.write(|out| junit::write(&report, out))?,
             _ => ui.answer(&report, |out| test_report::write(&report, columns, out))?,
         }
         Ok(report.exit())
