@@ -20,8 +20,8 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 const LONG: Duration = Duration::from_secs(600);
-/// For how long an operator is looked at that has nothing to do.
-const IDLE: Duration = Duration::from_secs(20);
+/// For how long an operator is looked at that has nothing to do. Pods of Control count only when they have been ready for a minute.
+const IDLE: Duration = Duration::from_secs(70);
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> Result<(), Failed> {
