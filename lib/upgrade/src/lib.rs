@@ -7,6 +7,7 @@
 //! images    the images of a Manager, and those that it gets
 //! health    how services are
 //! plan      what is to be done, and what speaks against it
+//! estimate  for how long services will be at work
 //! pull      which node needs which of the new images, and has them
 //! gate      what has to be well behind a wave
 //! settled   for how long a pod has to be ready before the next is replaced
@@ -22,6 +23,7 @@
 pub mod daemons;
 pub mod digest;
 pub mod drain;
+pub mod estimate;
 pub mod gate;
 pub mod health;
 pub mod images;

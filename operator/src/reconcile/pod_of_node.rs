@@ -48,15 +48,18 @@ pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<
     // One that is not ready says nothing of the images, and on a node that is lost it would never end.
     let ready: Vec<&Pod> =
         fetched.pods.iter().filter(|pod| pod.is_ready && !pod.is_going).collect();
-    let (wanted, available) = (count("desiredNumberScheduled"), count("numberAvailable"));
+    let counts = Counts {
+        wanted: count("desiredNumberScheduled"),
+        pods: fetched.pods.len(),
+        ready: ready.len(),
+        available: count("numberAvailable"),
+    };
     let mut turn = Turn::Any;
-    let away = wanted.saturating_sub(available.min(ready.len()));
-    let is_full = away >= usize::try_from(*at_once).unwrap_or(1);
+    let is_full = counts.away() >= usize::try_from(*at_once).unwrap_or(1);
     if *canary {
         // Also where admission has given it other images than its template: else that pod would go again and again.
         let is_there = count("updatedNumberScheduled") > 0 || fetched.pods.iter().any(has_new);
-        // A DaemonSet replaces at once all that have not been ready for a while, and the others follow this one.
-        if is_there || is_full || fetched.pods.len() != wanted || ready.len() != available {
+        if is_there || is_full || !counts.are_settled() {
             return None;
         }
     } else {
@@ -68,7 +71,7 @@ pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<
         if is_full {
             return None;
         }
-        turn = turn_of(&fetched.pods, &fetched.nodes, away);
+        turn = turn_of(&fetched.pods, &fetched.nodes, counts.away());
     }
     // What else is on a node of the control plane loses its network for a moment, too.
     let is_controller = |pod: &Pod| {
@@ -81,6 +84,28 @@ pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<
     };
     let candidates = ready.into_iter().filter(may_go).filter(is_its_turn);
     candidates.min_by_key(|pod| (is_controller(pod), zone(pod), pod.node.clone()))
+}
+
+/// How many pods a DaemonSet is to have, has, and has ready; of these so many have been for a while.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    wanted: usize,
+    pods: usize,
+    ready: usize,
+    available: usize,
+}
+
+impl Counts {
+    /// How many nodes are without theirs.
+    fn away(self) -> usize {
+        self.wanted.saturating_sub(self.available.min(self.ready))
+    }
+
+    /// Whether none is on its way: a DaemonSet replaces at once all that have not been ready for a while, so that these would
+    /// follow the first with new images unseen. One that is not ready on its node, such as a lost one, is not on its way.
+    fn are_settled(self) -> bool {
+        self.pods == self.wanted && self.ready == self.available
+    }
 }
 
 /// Whose turn it is.
@@ -172,6 +197,18 @@ mod tests {
         assert_eq!(turn(&[], 1).unwrap(), [""; 0]);
         assert_eq!(turn(&["lost"], 1), None, "what is lost holds up no zone");
         assert_eq!(turn(&["lost", "a2"], 2).unwrap(), ["a"]);
+    }
+
+    #[test]
+    fn none_is_the_first_while_another_is_made_or_has_just_become_ready() {
+        let all = Counts { wanted: 3, pods: 3, ready: 3, available: 3 };
+        assert!(all.are_settled() && all.away() == 0);
+        let not_made = Counts { pods: 2, ready: 2, available: 2, ..all };
+        assert!(!not_made.are_settled() && not_made.away() == 1);
+        let just_ready = Counts { available: 2, ..all };
+        assert!(!just_ready.are_settled() && just_ready.away() == 1);
+        let lost = Counts { ready: 2, available: 2, ..all };
+        assert!(lost.are_settled() && lost.away() == 1, "it counts among those that may be away");
     }
 
     #[test]

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
+use std::time::Duration;
 
 use opensdn_crds::upgrade::{ImageChange, Step, UpgradeRemark, UpgradeSpec};
+use opensdn_upgrade::estimate;
+use opensdn_upgrade::health::Service;
 use opensdn_upgrade::images::release;
 use opensdn_upgrade::order::{IMAGES, has_canary};
 use opensdn_upgrade::plan::{FORCED, Plan, REFUSED, SKIPPABLE, pod_count};
@@ -11,8 +14,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::disruption::{Disruption, disruption};
+use super::restarts::{PlannedRestart, restarts};
 use super::table::{self, Row};
 use crate::output::Answer;
+use crate::snapshot::age;
 use crate::ui::{Layout, one_line, style, wrap};
 
 /// Whose members elect one that leads: the operator replaces it last (`operator/src/ensembles`).
@@ -38,6 +43,8 @@ pub(crate) struct UpgradePlan {
     pub(crate) up_to_date: bool,
     /// How many pods are replaced.
     pub(crate) pods: usize,
+    /// For how many seconds it will be at work: estimated, see the services; images that are pulled are not in it.
+    estimated_seconds: u64,
     /// The waves, in their order.
     waves: Vec<PlannedWave>,
     /// The services that get other images, in the order of the waves.
@@ -56,6 +63,9 @@ pub(crate) struct UpgradePlan {
 struct PlannedWave {
     /// Its name.
     name: String,
+    /// For how many seconds it will be at work, its gate included; none where that is not known, as of images that are pulled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated_seconds: Option<u64>,
     /// Why there is no way back behind it.
     #[serde(skip_serializing_if = "Option::is_none")]
     no_way_back: Option<String>,
@@ -85,6 +95,11 @@ struct PlannedService {
     method: String,
     /// What users notice meanwhile.
     disruption: Disruption,
+    /// For how many seconds it will be at work: by what its pods took to be ready when they were made last, and what is
+    /// waited for on purpose.
+    estimated_seconds: u64,
+    /// The pods that are replaced, each with the reason; of many some are named.
+    restarts: Vec<PlannedRestart>,
 }
 
 impl Answer for UpgradePlan {
@@ -92,29 +107,39 @@ impl Answer for UpgradePlan {
 }
 
 impl UpgradePlan {
-    /// Of the plan of what is wanted; `next` makes the command that carries it out, of its hash.
+    /// Of the plan of what is wanted, of services as they are; `next` makes the command that carries it out, of its hash.
     pub(crate) fn of(
         plan: Plan,
         spec: &UpgradeSpec,
+        services: &[Service],
         namespace: &str,
         next: impl FnOnce(&str) -> String,
     ) -> Self {
         let (hash, may_begin, pods) = (plan.hash(), plan.may_begin(), plan.pods());
         let by_hand = by_hand(&plan, spec);
-        let waves = plan.waves.into_iter();
+        let steps = plan.steps.into_iter();
+        let planned: Vec<_> = steps.map(|step| service(step, spec, services)).collect();
+        let waves = plan.waves.into_iter().map(|wave| {
+            let of_wave = planned.iter().filter(|one| one.wave == wave.name);
+            let all = of_wave.map(|one| Duration::from_secs(one.estimated_seconds));
+            let estimated = (wave.name != IMAGES).then(|| estimate::of_wave(all, spec).as_secs());
+            let (name, no_way_back) = (wave.name, wave.no_way_back);
+            PlannedWave { name, estimated_seconds: estimated, no_way_back }
+        });
+        let waves: Vec<_> = waves.collect();
+        let estimated = waves.iter().filter_map(|wave| wave.estimated_seconds);
         Self {
+            estimated_seconds: estimated.fold(0, u64::saturating_add),
             by_hand,
             namespace: namespace.to_owned(),
             manager: spec.manager.clone(),
             from: plan.from,
             to: plan.to,
             may_begin,
-            up_to_date: plan.steps.is_empty() && may_begin,
+            up_to_date: planned.is_empty() && may_begin,
             pods,
-            waves: waves
-                .map(|wave| PlannedWave { name: wave.name, no_way_back: wave.no_way_back })
-                .collect(),
-            services: plan.steps.into_iter().map(|step| service(step, spec)).collect(),
+            waves,
+            services: planned,
             remarks: plan.remarks,
             next: next(&hash),
             hash,
@@ -126,8 +151,13 @@ impl UpgradePlan {
         self.waves.iter().any(|wave| wave.name == name)
     }
 
-    /// Writes it.
-    pub(crate) fn write(&self, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
+    /// Writes it; each pod that is replaced, too, if that is asked for.
+    pub(crate) fn write(
+        &self,
+        is_wide: bool,
+        layout: Layout,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let Self { namespace, manager, from, to, hash, .. } = self;
         if self.up_to_date {
             let text = format!("Manager {namespace}/{manager} is up to date: {from}");
@@ -139,12 +169,14 @@ impl UpgradePlan {
             writeln!(out)?;
             let heads = ["WAVE", "SERVICE", "PODS", "FROM", "TO", "METHOD"];
             table::write(&heads, &self.rows(), layout, out)?;
-            let (services, pods) = (self.services.len(), self.pods);
-            writeln!(
-                out,
-                "\nservices that get other images: {services}; pods that are replaced: {pods}\n"
-            )?;
-            table::write(&["SERVICE", "MEANWHILE"], &self.meanwhile(), layout, out)?;
+            self.totals(layout, out)?;
+            table::write(&["SERVICE", "ABOUT", "MEANWHILE"], &self.meanwhile(), layout, out)?;
+        }
+        if is_wide {
+            writeln!(out)?;
+            let rows: Vec<_> = self.services.iter().flat_map(|one| &one.restarts).collect();
+            let rows: Vec<_> = rows.into_iter().map(PlannedRestart::row).collect();
+            table::write(&["POD", "NODE", "REPLACED FOR"], &rows, layout, out)?;
         }
         if !self.by_hand.is_empty() {
             let strong = style::STRONG;
@@ -188,10 +220,25 @@ impl UpgradePlan {
         rows
     }
 
-    /// What users notice of each service.
+    fn totals(&self, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
+        let (services, pods) = (self.services.len(), self.pods);
+        let about = seconds(self.estimated_seconds);
+        writeln!(
+            out,
+            "\nservices that get other images: {services}; pods that are replaced: {pods}"
+        )?;
+        let pulling = if self.has_wave(IMAGES) { "; pulling images comes to it" } else { "" };
+        let text = format!(
+            "it takes about {about}, gates included, if pods start as quickly as those that there are{pulling}\n"
+        );
+        wrap(&text, layout.width).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        writeln!(out)
+    }
+
+    /// For how long each service is at work, and what users notice of it.
     fn meanwhile(&self) -> Vec<Row> {
         let row = |one: &PlannedService| Row {
-            cells: vec![one.service.clone()],
+            cells: vec![one.service.clone(), seconds(one.estimated_seconds)],
             note: one.disruption.text.clone(),
             ..Row::default()
         };
@@ -216,7 +263,7 @@ impl UpgradePlan {
     pub(crate) fn lines(&self, layout: Layout) -> Vec<String> {
         let mut text = Vec::new();
         // Writing to memory cannot fail.
-        let _ = self.write(layout, &mut text);
+        let _ = self.write(false, layout, &mut text);
         let text = String::from_utf8_lossy(&text).into_owned();
         anstream::adapter::strip_str(&text).to_string().lines().map(str::to_owned).collect()
     }
@@ -249,13 +296,20 @@ fn by_hand(plan: &Plan, spec: &UpgradeSpec) -> Vec<String> {
     all.into_iter().map(str::to_owned).collect()
 }
 
-fn service(step: Step, spec: &UpgradeSpec) -> PlannedService {
+/// A duration as ages are written.
+fn seconds(seconds: u64) -> String {
+    age(i64::try_from(seconds).unwrap_or(i64::MAX))
+}
+
+fn service(step: Step, spec: &UpgradeSpec, services: &[Service]) -> PlannedService {
     let kind = step.id.split('/').next().unwrap_or_default();
     let pod_count = pod_count(&step);
     let pods = pod_count.unwrap_or_default();
     let (method, disruption) = (method(kind, pods, spec), disruption(kind, pods));
     let of = |side: fn(&ImageChange) -> &str| release(step.images.iter().map(side));
     PlannedService {
+        estimated_seconds: estimate::of_step(&step, services, spec).as_secs(),
+        restarts: restarts(&step, services),
         from: of(|change| &change.from),
         to: of(|change| &change.to),
         method,

@@ -210,7 +210,7 @@ impl ApplyCommand {
     fn not_to_begin(&self, plan: &UpgradePlan, ui: &mut Ui) -> Result<Option<Exit>, Failure> {
         let layout = ui.layout();
         if plan.up_to_date || !plan.may_begin {
-            ui.answer(plan, |out| plan.write(layout, out))?;
+            ui.answer(plan, |out| plan.write(false, layout, out))?;
             advise(plan, ui);
             return Ok(Some(if plan.may_begin { Exit::Done } else { Exit::Findings }));
         }
@@ -239,7 +239,7 @@ impl ApplyCommand {
                 place.requests.create(&upgrade, apply).await?;
             }
             let layout = ui.layout();
-            ui.answer(&plan, |out| plan.write(layout, out))?;
+            ui.answer(&plan, |out| plan.write(false, layout, out))?;
             ui.note("nothing was written");
             return Ok(Exit::Done);
         }

@@ -1,12 +1,11 @@
 //! `upgrade plan`: what would be done, and what speaks against it.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::Place;
 use super::target::TargetFlags;
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
-use crate::output::Output;
 use crate::runtime::Runtime;
 use crate::snapshot::name;
 use crate::ui::Ui;
@@ -21,6 +20,9 @@ Examples:
 
   # One image only
   kubectl opensdn upgrade plan --image redis/redis=registry.example.com/redis:7.2 -n tf
+
+  # Each pod that is replaced, and for what
+  kubectl opensdn upgrade plan R25.1 -n tf -o wide
 
   # Is there anything to do, and may it begin?
   kubectl opensdn upgrade plan R25.1 -n tf -o json | jq '.upToDate, .mayBegin'
@@ -37,15 +39,30 @@ Exit codes: 0 it may begin, or all services have these images already; 1 somethi
 pub(super) struct PlanCommand {
     #[command(flatten)]
     target: TargetFlags,
-    #[command(flatten)]
-    _output: Output,
+    /// How the answer is written.
+    #[arg(short, long, value_enum, default_value_t, value_name = "FORMAT")]
+    output: Format,
+}
+
+/// How a plan is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    #[default]
+    Human,
+    /// The same with each pod that is replaced, and for what.
+    Wide,
+    /// One JSON document.
+    Json,
+    /// One YAML document.
+    Yaml,
 }
 
 impl PlanCommand {
     pub(super) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
         let answer = Runtime::start(global)?.block_on(Box::pin(self.plan(global, ui)))?;
         let layout = ui.layout();
-        ui.answer(&answer, |out| answer.write(layout, out))?;
+        ui.answer(&answer, |out| answer.write(self.output == Format::Wide, layout, out))?;
         advise(&answer, ui);
         Ok(if answer.may_begin { Exit::Done } else { Exit::Findings })
     }
@@ -76,7 +93,7 @@ pub(super) fn planned(
             std::iter::once("apply").chain(words.iter().map(String::as_str)).collect();
         next.of(&words)
     };
-    UpgradePlan::of(plan, &spec, namespace, command)
+    UpgradePlan::of(plan, &spec, &world.services, namespace, command)
 }
 
 /// What to do next.

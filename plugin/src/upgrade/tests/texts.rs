@@ -85,7 +85,7 @@ fn planned(spec: Value, world: &World) -> UpgradePlan {
     let mut whole = json!({"manager": "cluster1", "version": "R25.1"});
     whole.as_object_mut().unwrap().extend(spec.as_object().cloned().unwrap());
     let spec: UpgradeSpec = serde_json::from_value(whole).unwrap();
-    UpgradePlan::of(world.plan(&spec), &spec, "tf", |hash| format!("apply {hash}"))
+    UpgradePlan::of(world.plan(&spec), &spec, &world.services, "tf", |hash| format!("apply {hash}"))
 }
 
 #[test]
@@ -94,8 +94,8 @@ fn a_plan_says_for_each_service_which_images_it_gets_and_how() {
     assert_eq!(world.services.len(), 4, "those of the Manager alone");
     let images = json!([{"container": "cassandra", "image": "cassandra:4.1.5"}]);
     let plan = planned(json!({ "images": images, "force": ["OSDN5019"] }), &world);
-    let text = text(|out| plan.write(LAYOUT, out));
-    let head: Vec<&str> = text.lines().take(15).map(str::trim_end).collect();
+    let text = text(|out| plan.write(false, LAYOUT, out));
+    let head: Vec<&str> = text.lines().take(17).map(str::trim_end).collect();
     let expected = [
         format!("Manager tf/cluster1: R24.1 -> R25.1, plan {}", plan.hash),
         String::new(),
@@ -110,17 +110,20 @@ fn a_plan_says_for_each_service_which_images_it_gets_and_how() {
         "vrouters     Vrouter/a      3     R24.1   R25.1  node by node".to_owned(),
         String::new(),
         "services that get other images: 4; pods that are replaced: 12".to_owned(),
+        "it takes about 19m, gates included, if pods start as quickly as those that there are; pulling"
+            .to_owned(),
+        "images comes to it".to_owned(),
         String::new(),
-        "SERVICE        MEANWHILE".to_owned(),
-        "Cassandra/a    2 of 3 members serve on".to_owned(),
-        "Config/a       clients of the API connect to another pod".to_owned(),
-        "Kubemanager/a  a standby takes over; new pods wait until it works".to_owned(),
+        "SERVICE        ABOUT  MEANWHILE".to_owned(),
+        "Cassandra/a    4m15s  2 of 3 members serve on".to_owned(),
+        "Config/a       4m15s  clients of the API connect to another pod".to_owned(),
+        "Kubemanager/a  3m45s  a standby takes over; new pods wait until it works".to_owned(),
     ];
     assert_eq!(head, expected);
     for part in [
         "\n\nBY HAND, BEFORE\nback up Cassandra and ZooKeeper together",
         "\nmove what must not be interrupted away from the nodes",
-        "\nVrouter/a      workloads of a node are cut off for some minutes while its pod is replaced\n",
+        "\nVrouter/a      4m45s  workloads of a node are cut off for some minutes while its pod is replaced\n",
         "point of no return: the wave data-stores: Cassandra/a: cassandra:4.1.5 may write tables",
         "warning  [OSDN5011]",
         "warning  [OSDN5013]",
@@ -130,9 +133,20 @@ fn a_plan_says_for_each_service_which_images_it_gets_and_how() {
     let document = json!(plan);
     assert_eq!(document["services"][1]["images"][0]["to"], "x/opensdn-controller-config-api:R25.1");
     assert_eq!((&document["mayBegin"], &document["upToDate"]), (&json!(true), &json!(false)));
+    assert_eq!(document["estimatedSeconds"], 4 * 30 + 255 + 255 + 225 + 285);
+    assert_eq!(document["services"][0]["restarts"].as_array().map(Vec::len), Some(3));
     let reach = document["services"].as_array().into_iter().flatten();
     let reach: Vec<&Value> = reach.map(|one| &one["disruption"]["reach"]).collect();
     assert_eq!(reach, ["reconnect", "reconnect", "reconnect", "workloads"]);
+}
+
+#[test]
+fn a_wide_plan_has_each_pod_that_is_replaced_with_its_reason() {
+    let plan = planned(json!({}), &world(manager()));
+    let text = text(|out| plan.write(true, LAYOUT, out));
+    let part = "\n\nPOD            NODE  REPLACED FOR\nconfig-0       -     image of api: R24.1 -> R25.1\n";
+    assert!(text.contains(part), "{text}");
+    assert!(!text.contains("cassandra-0"), "its images stay:\n{text}");
 }
 
 #[test]
@@ -194,7 +208,10 @@ fn of_each_refusal_it_is_said_whether_something_passes_over_it() {
 #[test]
 fn where_there_is_nothing_to_do_the_plan_says_so() {
     let plan = planned(json!({"version": "R24.1"}), &world(manager()));
-    assert_eq!(text(|out| plan.write(LAYOUT, out)), "Manager tf/cluster1 is up to date: R24.1\n");
+    assert_eq!(
+        text(|out| plan.write(false, LAYOUT, out)),
+        "Manager tf/cluster1 is up to date: R24.1\n"
+    );
 }
 
 #[test]
