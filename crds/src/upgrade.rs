@@ -321,6 +321,8 @@ pub struct Step {
     pub canary_losses: Option<i64>,
     /// The UID of that pod: one that is made again is looked at from the beginning.
     pub canary_pod: Option<String>,
+    /// Whether its first pod has been well for a while, in any try.
+    pub first_worked: Option<bool>,
     /// Whether no more than one of its pods is replaced, until a person decides or that one has been well for a while.
     pub held: Option<bool>,
     /// Whether the Manager has had the new images: one that is others later was edited.
@@ -374,6 +376,7 @@ impl Step {
             canary_since: None,
             canary_losses: None,
             canary_pod: None,
+            first_worked: None,
             held: None,
             set: None,
             ran: None,
@@ -465,6 +468,12 @@ fn constraints(schema: &mut schemars::Schema) {
              && has(self.prePull) == has(oldSelf.prePull) && (!has(self.prePull) || self.prePull == oldSelf.prePull) \
              && has(self.waitForDrain) == has(oldSelf.waitForDrain) && (!has(self.waitForDrain) || self.waitForDrain == oldSelf.waitForDrain)",
             "plan, force, prePull and waitForDrain cannot be changed once it is made: make another Upgrade",
+        )
+        // The report says by whom a step was left out, and why.
+        .rule(
+            "",
+            "!has(oldSelf.skip) || (has(self.skip) && oldSelf.skip.all(old, self.skip.exists(new, new == old)))",
+            "what is in skip stays in it as it is: more can be added",
         );
 }
 

@@ -59,6 +59,7 @@ async fn upgrade(nodes: u32) -> Result<Vec<Row>, Failed> {
         "spec": {"manager": "it", "version": "R24.1.1", "soak": "0s"}});
     let worked = || operator.processor_time(0).ok_or("the operator does not run");
     let idle = worked()?;
+    // So long is what is measured, and nothing happens meanwhile.
     tokio::time::sleep(IDLE).await;
     let idle = (worked()? - idle) / IDLE.as_secs_f64();
     let (started, before) = (Instant::now(), worked()?);

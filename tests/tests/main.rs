@@ -45,6 +45,7 @@ mod operator_nested;
 mod operator_nested_faults;
 mod operator_take_over;
 mod operator_upgrade;
+mod operator_upgrade_bad_images;
 mod operator_upgrade_disturbed;
 mod operator_upgrade_faults;
 mod operator_upgrade_nodes;

@@ -1,6 +1,6 @@
 //! An upgrade while its writes fail: for every single write that the operator makes for an Upgrade it is killed before that
-//! arrives, or when it has, and the answer is lost. In the end all is as if nothing had happened, no image was set twice,
-//! and no pod was replaced twice. Which write it is decides a number, and no clock.
+//! arrives, or when it has, and the answer is lost: on the way to the new images, and on the way back. In the end all is as if
+//! nothing had happened, no image was set twice, and no pod was replaced twice. Which write it is decides a number, and no clock.
 
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
@@ -24,8 +24,10 @@ use crate::watched_pods::Pods;
 
 /// With others beside it on two cores.
 const LONG: Duration = Duration::from_secs(300);
-/// One upgrade sets images twice: of the data store, and of what counts its members.
+/// Each way sets images twice: of the one service, and of the other.
 const SERVICES: usize = 2;
+/// There and back.
+const WAYS: usize = 2;
 const NODES: usize = 2;
 /// How the names begin of the pods that pull images.
 const PULLER: &str = "pull-images-";
@@ -45,7 +47,7 @@ struct End {
     images: Vec<String>,
     /// How often the specs of the Manager and of its services were changed.
     generations: BTreeMap<String, i64>,
-    /// How many templates there were of each StatefulSet: one before, one after.
+    /// How many templates there were of each StatefulSet: one before and on the way back, one after.
     templates: usize,
     /// How many pods of each name there were: a deletion that is sent twice, as its answer was lost, replaces one.
     pods: BTreeMap<String, usize>,
@@ -85,20 +87,34 @@ impl<'s> Run<'s> {
             "metadata": {"name": "it", "namespace": self.namespace},
             "spec": {"manager": "it", "version": "R24.1.1", "soak": "1s"}});
         send(self.sandbox, &["create"], &upgrade).await?.success();
-        let is_over = async || self.upgrade().await["status"]["phase"] == "Succeeded";
-        tokio::select! {
-            () = eventually_within(LONG, "the upgrade is over", is_over) => {}
-            () = self.proxy.broken() => {
-                self.operator.kill(0);
-                self.operator.start(0)?;
-                eventually_within(LONG, "the upgrade is over", is_over).await;
-            }
-        }
+        let mut is_killed = false;
+        self.until("Succeeded", &mut is_killed).await?;
+        let back = ["-n", &self.namespace, "patch", "upgrades.opensdn.io", "it", "--type=merge"];
+        let goal = ["-p", r#"{"spec":{"goal":"RollBack"}}"#];
+        kubectl(self.sandbox, &[&back[..], &goal[..]].concat()).await?.success();
+        self.until("RolledBack", &mut is_killed).await?;
         let end = self.end().await?;
         kubectl(self.sandbox, &["delete", "namespace", &self.namespace, "--wait=false"])
             .await?
             .success();
         Ok((self.proxy.is_broken(), end, self.proxy.writes()))
+    }
+
+    /// Until it is there; where a write is disturbed meanwhile the operator is killed, and starts anew.
+    async fn until(&self, phase: &str, is_killed: &mut bool) -> Outcome {
+        let what = format!("the upgrade is {phase}");
+        let is_there = async || self.upgrade().await["status"]["phase"] == phase;
+        if !*is_killed {
+            tokio::select! {
+                () = eventually_within(LONG, &what, is_there) => return Ok(()),
+                () = self.proxy.broken() => {}
+            }
+            self.operator.kill(0);
+            self.operator.start(0)?;
+            *is_killed = true;
+        }
+        eventually_within(LONG, &what, is_there).await;
+        Ok(())
     }
 
     async fn upgrade(&self) -> Value {
@@ -175,10 +191,11 @@ async fn killed_at_any_write_of_an_upgrade_it_comes_to_the_same_end_and_does_not
     let acts =
         writes.iter().filter(|write| is_of_upgrade(write) && write.path.contains("/managers/"));
     // And one before all others that stores nothing: whether the API server would take them.
-    assert_eq!(acts.count(), SERVICES + 1, "{writes:#?}");
-    assert!(expected.images.iter().all(|image| image.ends_with(":R24.1.1")), "{expected:#?}");
+    assert_eq!(acts.count(), WAYS * SERVICES + 1, "{writes:#?}");
+    assert!(expected.images.iter().all(|image| image.ends_with(":R24.1")), "{expected:#?}");
     assert_eq!(expected.templates, 2 * SERVICES, "{expected:#?}");
-    assert_eq!(expected.pods.values().sum::<usize>(), 2 * NODES * SERVICES, "{expected:#?}");
+    let pods = expected.pods.values().sum::<usize>();
+    assert_eq!(pods, (1 + WAYS) * NODES * SERVICES, "{expected:#?}");
     let numbers = writes.iter().enumerate().filter(|(_, write)| is_of_upgrade(write));
     let mut numbers: Vec<usize> = numbers.map(|(number, _)| number).collect();
     // One of each: the others are the same on other nodes.

@@ -4,6 +4,35 @@
 
 use std::error::Error;
 
+/// What the API server says where it cannot ask a webhook.
+const WEBHOOK_FAILED: &str = "failed calling webhook";
+
+/// Whether this says that the API server could not ask a webhook; it has no reason of its own for that.
+#[must_use]
+pub fn is_of_webhook(text: &str) -> bool {
+    text.contains(WEBHOOK_FAILED)
+}
+
+/// What the API server says, for people: the path of a webhook's URL may be a secret, as some of them know the API server by
+/// it alone.
+#[must_use]
+pub fn shown(text: &str) -> String {
+    if is_of_webhook(text) { without_paths(text) } else { text.to_owned() }
+}
+
+fn without_paths(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some((before, url)) = rest.split_once("://") {
+        let end = url.find(|letter: char| letter == '"' || letter.is_whitespace());
+        let (url, after) = url.split_at(end.unwrap_or(url.len()));
+        let (host, path) = url.split_at(url.find('/').unwrap_or(url.len()));
+        shown.extend([before, "://", host, if path.is_empty() { "" } else { "/..." }]);
+        rest = after;
+    }
+    shown + rest
+}
+
 /// The error and its causes in one line: `failed to read a: permission denied`.
 #[must_use]
 pub fn error_chain(error: &dyn Error) -> String {
@@ -49,6 +78,22 @@ mod tests {
         let mut texts = texts.iter().rev();
         let last = Link(texts.next().unwrap(), None);
         texts.fold(last, |cause, text| Link(text, Some(Box::new(cause))))
+    }
+
+    #[test]
+    fn of_a_webhook_its_host_is_shown_and_not_its_path() {
+        let said = |url: &str| {
+            format!(
+                "Internal error occurred: failed calling webhook \"a.b\": failed to call webhook: Post \"{url}\": EOF"
+            )
+        };
+        assert_eq!(
+            shown(&said("https://a.b:1/validate/0463f4?timeout=10s")),
+            said("https://a.b:1/...")
+        );
+        assert_eq!(shown(&said("https://a.b:1")), said("https://a.b:1"));
+        let other = "Get \"https://a.b:1/api\": EOF";
+        assert_eq!(shown(other), other);
     }
 
     #[test]

@@ -218,32 +218,13 @@ fn quoted(text: &str) -> Option<(&str, &str)> {
     text.strip_prefix('"')?.split_once('"')
 }
 
-/// What the API server says where it cannot ask a webhook.
-const WEBHOOK_FAILED: &str = "failed calling webhook";
-
-/// The path of a webhook's URL may be a secret: it is by what some of them know the API server.
-fn without_paths(text: &str) -> String {
-    let mut shown = String::new();
-    let mut rest = text;
-    while let Some((before, url)) = rest.split_once("://") {
-        let end = url.find(|letter: char| letter == '"' || letter.is_whitespace());
-        let (url, after) = url.split_at(end.unwrap_or(url.len()));
-        let (host, path) = url.split_at(url.find('/').unwrap_or(url.len()));
-        shown.extend([before, "://", host, if path.is_empty() { "" } else { "/..." }]);
-        rest = after;
-    }
-    shown + rest
-}
-
 impl From<kube::Error> for CallFailure {
     fn from(error: kube::Error) -> Self {
         let mut status = match error {
             kube::Error::Api(status) => status,
             other => return Self::Kube(Box::new(other)),
         };
-        if status.message.contains(WEBHOOK_FAILED) {
-            status.message = without_paths(&status.message);
-        }
+        status.message = opensdn_error_chain::shown(&status.message);
         match (status.code == 403).then(|| Grant::from_message(&status.message)).flatten() {
             Some(grant) => Self::Forbidden { grant, status },
             None => Self::Refused(status),
@@ -302,8 +283,9 @@ impl CallError {
     /// A webhook that the API server asks did not answer: what is to be written is not taken as long as that is so.
     #[must_use]
     pub fn is_of_a_webhook(&self) -> bool {
-        self.status()
-            .is_some_and(|status| status.code >= 500 && status.message.contains(WEBHOOK_FAILED))
+        self.status().is_some_and(|status| {
+            status.code >= 500 && opensdn_error_chain::is_of_webhook(&status.message)
+        })
     }
 
     /// The position in a list or watch is lost.

@@ -40,6 +40,9 @@ pub const FAILURE: &str = "OSDN5020";
 const TRIED_AGAIN: &str = "Warning";
 /// So many of these are kept.
 const MOST_TRIED: usize = 5;
+/// So long at least another try has. A kubelet waits five minutes at most before it starts a container again that has failed often
+/// (`MaxContainerBackOff`), or pulls an image.
+const ANOTHER_TRY: Duration = Duration::from_secs(6 * 60);
 /// So long at most a wave has that is late when an operator begins to look.
 const GRACE: Duration = Duration::from_secs(2 * 60);
 /// And so long at most any wait is: to no time can more be added than there is.
@@ -52,6 +55,8 @@ const SOON: Duration = Duration::from_secs(2);
 const LATER: Duration = Duration::from_secs(60);
 /// How often it is noted that one that is at work was looked at.
 const NOTED: Duration = Duration::from_secs(10);
+/// Where that is so long ago none looked: the operator was away, or its machine stood still. A slow one looks more often.
+const UNSEEN: Duration = Duration::from_secs(60);
 
 /// What it is decided by.
 #[derive(Clone, Copy, Debug)]
@@ -141,6 +146,7 @@ pub fn next(situation: &Situation<'_>) -> Decision {
     };
     run.status.observed_generation = situation.generation;
     run.note_interruptions();
+    run.wait_again_where_none_looked();
     match run.status.phase.unwrap_or(Phase::Pending) {
         Phase::Pending | Phase::Refused => run.start(),
         Phase::Running | Phase::Paused => run.forward(),
@@ -234,7 +240,10 @@ impl Run<'_> {
         let waves = self.status.waves.as_deref()?;
         let is_at_work = |wave: &Wave| !is_over(wave.state) && wave.state != State::RolledBack;
         let number = match self.status.phase {
-            Some(Phase::RollingBack) => {
+            Some(Phase::Stopped) if !is_on_its_way_back(&self.status) => {
+                waves.iter().position(is_at_work)
+            }
+            Some(Phase::RollingBack | Phase::Stopped) => {
                 waves.iter().rposition(|wave| wave.state == State::RollingBack)
             }
             Some(Phase::Succeeded | Phase::RolledBack) => None,
@@ -254,6 +263,12 @@ impl Run<'_> {
         self.status.finished_at = Some(self.now.clone());
     }
 
+    /// A command of the plugin about this one, as it can be pasted.
+    fn command(&self, word: &str) -> String {
+        let (namespace, name) = self.at.upgrade.split_once('/').unwrap_or_default();
+        format!("kubectl opensdn upgrade {word} {name} -n {namespace}")
+    }
+
     fn soak(&self) -> Duration {
         soak(self.at.spec)
     }
@@ -264,6 +279,29 @@ impl Run<'_> {
 
     fn deadline(&self) -> String {
         text(self.at.now + self.timeout())
+    }
+
+    /// Until when it has when it is tried again.
+    fn deadline_of_another_try(&self) -> String {
+        text(self.at.now + self.timeout().max(ANOTHER_TRY))
+    }
+
+    /// What became well or bad while none looked is not known: as when an operator begins to look, waves have a moment more.
+    fn wait_again_where_none_looked(&mut self) {
+        let at = self.status.looked_at.as_deref().and_then(parse);
+        let is_at_work = matches!(self.status.phase, Some(Phase::Running | Phase::RollingBack));
+        if !is_at_work || at.is_none_or(|at| self.at.now - at < UNSEEN) {
+            return;
+        }
+        let moment = self.at.now + GRACE.min(self.timeout());
+        let is_at_work =
+            |wave: &&mut Wave| matches!(wave.state, State::Running | State::RollingBack);
+        for wave in self.status.waves.iter_mut().flatten().filter(is_at_work) {
+            let deadline = wave.deadline.as_deref().and_then(parse);
+            if deadline.is_some_and(|deadline| deadline < moment) {
+                wave.deadline = Some(text(moment));
+            }
+        }
     }
 
     fn is_past(&self, deadline: Option<&String>) -> bool {
@@ -397,13 +435,15 @@ fn is_as_wanted(service: &images::Service, images: &[ImageChange], spec: &Upgrad
     images::changes(&as_before, spec).0 == images
 }
 
-/// Whether phase, waves and steps are where they were: what else differs is said, not decided.
+/// Whether phase, waves and steps are where they were, and services go by what they went by: what else differs is said, not
+/// decided. That a step is held no more its service has to hear at once, as nothing else would have it look again.
 fn has_same_states(one: &UpgradeStatus, other: &UpgradeStatus) -> bool {
     let waves = |status: &UpgradeStatus| -> Vec<_> {
         status.waves.iter().flatten().map(|wave| (wave.name.clone(), wave.state)).collect()
     };
     let steps = |status: &UpgradeStatus| -> Vec<_> {
-        status.steps.iter().flatten().map(|step| (step.id.clone(), step.state)).collect()
+        let all = status.steps.iter().flatten();
+        all.map(|step| (step.id.clone(), step.state, step.held, step.attempts)).collect()
     };
     one.phase == other.phase && waves(one) == waves(other) && steps(one) == steps(other)
 }

@@ -107,9 +107,10 @@ pub struct Options {
 
 impl Options {
     fn of(spec: &UpgradeSpec, steps: &[Step]) -> Self {
-        // What is asked for when all is over was not done.
+        // What is asked for when all is over was not done, nor was what is no step.
         let is_left_out = |skip: &&Skip| {
-            !steps.iter().any(|step| step.id == skip.step && step.state == State::Succeeded)
+            let step = steps.iter().find(|step| step.id == skip.step);
+            step.map_or(steps.is_empty(), |step| step.state != State::Succeeded)
         };
         Self {
             wave_timeout_seconds: next::wave_timeout(spec).as_secs(),

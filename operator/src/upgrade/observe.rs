@@ -71,21 +71,30 @@ fn keepers(cache: &Cache, namespace: &str, instance: &Instance) -> Vec<String> {
     [Workload::StatefulSet, Workload::DaemonSet].into_iter().filter_map(keeper).collect()
 }
 
-/// Another Upgrade of the Manager that is at work, or that waits and is older.
+/// Another Upgrade of the Manager that is at work, or that waits and is older; in words. Of those that wait none is named: which
+/// is the first changes often, and each time all others would be written.
 pub(super) fn comes_first(cache: &Cache, object: &DynamicObject, manager: &str) -> Option<String> {
     let namespace = object.namespace().unwrap_or_default();
     let age =
         |one: &DynamicObject| (one.metadata.creation_timestamp.clone(), one.metadata.uid.clone());
     let all = cache.list(Kind::Upgrade, &namespace);
-    let first = all.iter().find(|other| {
-        let is_older = phase(other) == Phase::Pending
-            && other.metadata.deletion_timestamp.is_none()
-            && age(other) < age(object);
+    let of_manager = all.iter().filter(|other| {
         other.metadata.uid != object.metadata.uid
             && other.data.pointer("/spec/manager").and_then(Value::as_str) == Some(manager)
-            && (is_at_work(other) || is_older)
     });
-    first.map(|other| other.name_any())
+    let is_older = |other: &DynamicObject| {
+        phase(other) == Phase::Pending
+            && other.metadata.deletion_timestamp.is_none()
+            && age(other) < age(object)
+    };
+    let mut waits = false;
+    for other in of_manager {
+        if is_at_work(other) {
+            return Some(format!("the Upgrade {}", other.name_any()));
+        }
+        waits |= is_older(other);
+    }
+    waits.then(|| "an older Upgrade".to_owned())
 }
 
 #[cfg(test)]

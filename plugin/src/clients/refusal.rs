@@ -8,7 +8,7 @@ pub(super) fn advice(status: &Status) -> (&'static str, &'static str) {
     match status.code {
         401 => ("unauthenticated", "log in again: the API server does not know who you are"),
         403 => forbidden(status),
-        _ if status.message.contains("failed calling webhook") => (
+        _ if opensdn_error_chain::is_of_webhook(&status.message) => (
             "webhook-silent",
             "the webhook that the cause names does not answer, and is asked about this change: kubectl opensdn status says whether ours \
              does; until one does, nothing is changed",

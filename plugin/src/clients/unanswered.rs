@@ -50,7 +50,7 @@ pub(super) fn causes(error: &kube::Error) -> Vec<String> {
         && !status.message.is_empty()
     {
         // Only its message is text for people: kube's own error says it three times, once as Rust would.
-        return vec![status.message.clone()];
+        return vec![opensdn_error_chain::shown(&status.message)];
     }
     if let Some(given_up) = find::<GivenUp>(error) {
         return vec![given_up.to_string()];

@@ -49,7 +49,7 @@ pub(crate) fn pause(upgrade: &Upgrade) -> Result<Edit, Failure> {
         phase if phase == Some(Phase::RollingBack) || upgrade.spec.goal == Some(Goal::RollBack) => {
             refuse("not-pausable", "the way back is not paused", "")
         }
-        Some(Phase::Stopped) => refuse(
+        Some(Phase::Stopped) if !asks_for_another_try(upgrade) => refuse(
             "not-pausable",
             "it has stopped by itself: nothing is changed until you decide",
             DECIDE,
@@ -57,12 +57,23 @@ pub(crate) fn pause(upgrade: &Upgrade) -> Result<Edit, Failure> {
         _ if upgrade.spec.paused == Some(true) => Ok(Edit::Already(
             "it is paused, or pauses when what is at work has finished".to_owned(),
         )),
-        _ => {
-            let said =
-                "it pauses when what is at work has finished; no pod is left without its successor";
+        phase => {
+            let said = match phase {
+                Some(Phase::Stopped) => "it pauses when the operator has seen that it tries again",
+                None | Some(Phase::Pending) => "it begins when it is resumed",
+                _ => {
+                    "it pauses when what is at work has finished; no pod is left without its successor"
+                }
+            };
             Ok(Edit::Write(json!({"paused": true}), said.to_owned()))
         }
     }
+}
+
+/// Whether another try was asked for that the operator has not started.
+pub(crate) fn asks_for_another_try(upgrade: &Upgrade) -> bool {
+    let done = stage::status(upgrade).retries.unwrap_or(0);
+    upgrade.spec.retries.unwrap_or(0) > done
 }
 
 /// It continues, and does not pause again before the wave that it waits before.
@@ -109,9 +120,15 @@ pub(crate) fn retry(upgrade: &Upgrade) -> Result<Edit, Failure> {
     }
     let (asked, done) = (upgrade.spec.retries.unwrap_or(0), status.retries.unwrap_or(0));
     let is_back = is_on_its_way_back(&status);
+    let is_to_go_back = upgrade.spec.goal == Some(Goal::RollBack) && !is_back;
+    if is_to_go_back && !stage::is_seen(upgrade) {
+        let message =
+            "nothing was written: it was asked to go back, and the operator has not seen that yet";
+        return refuse("goes-back", message, "what it does then: kubectl opensdn upgrade status");
+    }
     // Without a way back the wish for one is all that it looks at.
-    let is_stuck = upgrade.spec.goal == Some(Goal::RollBack) && !is_back;
-    if asked > done && !is_stuck {
+    let is_stuck = is_to_go_back;
+    if asks_for_another_try(upgrade) && !is_stuck {
         let said = "another try was asked for, and the operator has not started it yet";
         return Ok(Edit::Already(said.to_owned()));
     }

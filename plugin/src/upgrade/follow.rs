@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
-use opensdn_crds::upgrade::Upgrade;
+use opensdn_crds::upgrade::{Phase, Upgrade};
 use tokio::time::{Instant, sleep};
 
 use super::last_lines::{self, has_failed};
@@ -58,7 +58,7 @@ impl Follow<'_> {
             }
             let read = tokio::select! {
                 biased;
-                exit = signals.next() => return Err(self.detached(&name, exit)),
+                exit = signals.next() => return Err(self.detached(&upgrade, exit)),
                 read = self.read(&name) => read,
             };
             if let Some(now) = watch.take(read, &upgrade, ui)? {
@@ -77,9 +77,13 @@ impl Follow<'_> {
         self.requests.upgrade(name).await
     }
 
-    fn detached(&self, name: &str, exit: Exit) -> Failure {
-        let again = self.next.of(&["status", name, "--watch"]);
-        let message = format!("detached; the upgrade continues; re-attach with: {again}");
+    fn detached(&self, upgrade: &Upgrade, exit: Exit) -> Failure {
+        let again = self.next.of(&["status", &upgrade.name_any(), "--watch"]);
+        let what = match stage::phase(upgrade) {
+            Some(Phase::Paused) => "is paused",
+            _ => "continues",
+        };
+        let message = format!("detached; the upgrade {what}; re-attach with: {again}");
         Failure::new(exit, "detached", message, "")
     }
 
@@ -163,12 +167,16 @@ pub(crate) fn say_silent(name: &str, ui: &mut Ui) {
     ui.hint(WHERE_IT_IS_SEEN);
 }
 
-/// What is said where the operator noted its last look so long before this moment.
-pub(crate) fn say_unheard(name: &str, since: Duration, ui: &mut Ui) {
-    ui.warn(&format!(
-        "the operator looked at the Upgrade {name} last {} s ago, by this machine's clock: it may not run",
-        since.as_secs()
-    ));
+/// What is said where nothing was heard of the operator for so long.
+pub(crate) fn say_unheard(upgrade: &Upgrade, since: Duration, ui: &mut Ui) {
+    let (name, seconds) = (upgrade.name_any(), since.as_secs());
+    let what = match stage::is_seen(upgrade) {
+        true => format!("the operator looked at the Upgrade {name} last {seconds} s ago"),
+        false => format!(
+            "the operator has not seen what was asked of the Upgrade {name} {seconds} s ago"
+        ),
+    };
+    ui.warn(&format!("{what}, by this machine's clock: it may not run"));
     ui.hint(WHERE_IT_IS_SEEN);
 }
 
@@ -183,7 +191,10 @@ pub(crate) struct Silence {
 impl Silence {
     /// For how long nothing was heard of the operator at this moment, where that is too long.
     pub(crate) fn by_clock(upgrade: &Upgrade, now: Timestamp) -> Option<Duration> {
-        let at: Timestamp = stage::looked_at(upgrade)?.parse().ok()?;
+        let at: Timestamp = match stage::is_seen(upgrade) {
+            true => stage::looked_at(upgrade)?.parse().ok()?,
+            false => stage::asked_at(upgrade)?,
+        };
         let since = Duration::try_from(now.duration_since(at)).ok()?;
         Some(since).filter(|since| *since >= SILENCE_OF_ANOTHER_CLOCK)
     }
@@ -206,7 +217,6 @@ impl Silence {
 #[cfg(test)]
 mod tests {
     use kube::{Client, Config};
-    use opensdn_crds::upgrade::Phase;
     use serde_json::{Value, json};
 
     use super::*;

@@ -57,6 +57,17 @@ pub(crate) fn looked_at(upgrade: &Upgrade) -> Option<&str> {
     status.looked_at.as_deref().filter(|_| is_at_work)
 }
 
+/// When someone asked for something of it last, as far as the API server keeps that; else when it was made.
+pub(crate) fn asked_at(upgrade: &Upgrade) -> Option<Timestamp> {
+    let writes = upgrade.metadata.managed_fields.iter().flatten();
+    let of_spec = writes.filter(|one| one.subresource.as_deref().unwrap_or_default().is_empty());
+    of_spec
+        .filter_map(|one| one.time.as_ref())
+        .map(|time| time.0)
+        .max()
+        .or_else(|| created(upgrade))
+}
+
 /// Whether the status is about what the spec says now.
 pub(crate) fn is_seen(upgrade: &Upgrade) -> bool {
     let Some(status) = upgrade.status.as_ref().filter(|status| status.phase.is_some()) else {

@@ -29,6 +29,7 @@ pub fn is_on_its_way_back(status: &UpgradeStatus) -> bool {
 /// ones.
 pub(super) fn turn(step: &mut Step) {
     (step.state, step.set, step.held) = (State::RollingBack, None, Some(true));
+    step.first_worked = None;
 }
 
 impl Run<'_> {
@@ -215,8 +216,7 @@ impl Run<'_> {
         }
         match self.at.other {
             Some(other) => {
-                let message =
-                    format!("the way back waits for the Upgrade {other} of the same Manager");
+                let message = format!("the way back waits for {other} of the same Manager");
                 self.status.message = Some(message);
             }
             None => self.turn_back("as a user wants it"),

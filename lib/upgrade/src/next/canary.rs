@@ -59,6 +59,7 @@ impl Run<'_> {
         if is_well && !awaits_daemons {
             self.step(place, |step| {
                 (step.state, step.message, step.held) = (State::Running, None, None);
+                step.first_worked = Some(true);
             });
             return None;
         }

@@ -69,19 +69,19 @@ impl Run<'_> {
         if is_begun && steps.any(is_at_work) {
             return None;
         }
-        if self.at.spec.paused == Some(true) && is_begun {
-            return Some(format!(
-                "paused in the wave {wave}; where one pod has the new images, the others wait: kubectl opensdn upgrade resume"
-            ));
-        }
+        let resume = self.command("resume");
         if self.at.spec.paused == Some(true) {
-            return Some(format!(
-                "paused in front of the wave {wave}: kubectl opensdn upgrade resume"
-            ));
+            return Some(match is_begun {
+                true if wave == order::IMAGES => format!("paused in the wave {wave}: {resume}"),
+                true => format!(
+                    "paused in the wave {wave}; where one pod has the new images, the others wait: {resume}"
+                ),
+                false => format!("paused in front of the wave {wave}: {resume}"),
+            });
         }
         let is_named = self.at.spec.pause_before.iter().flatten().any(|one| one == wave);
         (is_named && !is_begun).then(|| {
-            format!("paused before the wave {wave}, as spec.pauseBefore wants it: kubectl opensdn upgrade resume")
+            format!("paused before the wave {wave}, as spec.pauseBefore wants it: {resume}")
         })
     }
 
@@ -332,6 +332,7 @@ impl Run<'_> {
     pub(super) fn fail(&mut self, place: usize, name: &str, why: &str) {
         let now = self.now.clone();
         let stays = self.is_of_earlier_pods(name) || self.is_past_the_first_node(name);
+        let leaves_out = self.waits_for_what_is_left_out(name);
         self.wave(place, |wave| {
             (wave.state, wave.finished_at) = (State::Failed, Some(now));
         });
@@ -361,18 +362,25 @@ impl Run<'_> {
             false => OnFailure::RollBack,
         };
         match self.at.spec.on_failure.unwrap_or(default) {
-            OnFailure::RollBack => self.turn_back(&why),
-            OnFailure::Stop => self.stop_for(&why),
+            OnFailure::RollBack if !leaves_out => self.turn_back(&why),
+            _ => self.stop_for(&why),
         }
+    }
+
+    /// Whether all that a wave waits for is left out, and gets its earlier images: more of the same heals nothing.
+    fn waits_for_what_is_left_out(&self, name: &str) -> bool {
+        let places = self.steps_of(name).into_iter();
+        let mut waiting = places
+            .filter(|place| self.step_at(*place).is_some_and(|step| !is_over(step.state)))
+            .peekable();
+        waiting.peek().is_some() && waiting.all(|place| self.is_left_out(place))
     }
 
     /// Whether a vrouter has worked with the new images: the image is none that cannot work, and a way back would cut off the
     /// workloads of all nodes again for what may be the matter of one.
     fn is_past_the_first_node(&self, name: &str) -> bool {
         let mut steps = self.steps_of(name).into_iter().filter_map(|place| self.step_at(place));
-        steps.any(|step| {
-            is_of_nodes(step) && matches!(step.state, State::Running | State::Succeeded)
-        })
+        steps.any(|step| is_of_nodes(step) && step.first_worked == Some(true))
     }
 
     /// Whether a wave waits for pods with the earlier images alone, as of a node that is lost, and those with the new ones, if
@@ -407,8 +415,8 @@ impl Run<'_> {
             false => "",
         };
         let message = format!(
-            "{why}. Nothing more is started. When the cause is gone: kubectl opensdn upgrade retry; or leave a step out \
-             (skip){or_back}"
+            "{why}. Nothing more is started. When the cause is gone: {}; or leave a step out (skip){or_back}",
+            self.command("retry")
         );
         self.set(Phase::Stopped, message);
     }
@@ -446,15 +454,16 @@ impl Run<'_> {
             return;
         }
         self.status.retries = self.at.spec.retries;
+        let deadline = self.deadline_of_another_try();
         if is_on_its_way_back {
             for wave in self.waves().iter_mut().filter(|wave| wave.state == State::RollingBack) {
-                wave.deadline = None;
+                // The others have their time when they begin.
+                wave.deadline = wave.deadline.as_ref().map(|_| deadline.clone());
             }
             return self.set(Phase::RollingBack, "tried again, as a user wants it".to_owned());
         }
         let place = self.status.waves.iter().flatten().position(|wave| wave.state == State::Failed);
         if let Some(place) = place {
-            let deadline = self.deadline();
             self.wave(place, |wave| {
                 (wave.state, wave.deadline) = (State::Running, Some(deadline));
                 (wave.finished_at, wave.healthy_since) = (None, None);

@@ -23,8 +23,7 @@ impl Run<'_> {
     /// Plans, and begins if it may.
     pub(super) fn start(&mut self) {
         if let Some(other) = self.at.other {
-            let message =
-                format!("waits for the Upgrade {other} of the same Manager, which comes first");
+            let message = format!("waits for {other} of the same Manager, which comes first");
             return self.set(Phase::Pending, message);
         }
         let Some(manager) = self.at.manager else {

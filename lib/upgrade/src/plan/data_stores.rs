@@ -9,6 +9,8 @@ use crate::images;
 use crate::version::Version;
 
 const CASSANDRA: &str = "cassandra";
+const ZOOKEEPER: &str = "zookeeper";
+const KAFKA: &str = "kafka";
 /// The last major version of it whose file `cassandra.yaml` the operator writes: a later one ends on keys of Thrift.
 const CONFIGURED: u32 = 3;
 
@@ -34,7 +36,7 @@ pub(super) fn way_of_cassandra<'a>(
 ) -> Option<(Way, &'a ImageChange)> {
     id.split_once('/').filter(|(kind, _)| *kind == "Cassandra")?;
     let change = images.iter().find(|one| one.container == CASSANDRA)?;
-    let (from, to) = (version_of_cassandra(&change.from)?, version_of_cassandra(&change.to)?);
+    let (from, to) = (version_of(CASSANDRA, &change.from)?, version_of(CASSANDRA, &change.to)?);
     let major = to.0.cmp(&from.0);
     let minor = from.1.zip(to.1).map_or(Ordering::Equal, |(from, to)| to.cmp(&from));
     let patch = from.2.zip(to.2).map_or(Ordering::Equal, |(from, to)| to.cmp(&from));
@@ -60,31 +62,34 @@ pub(super) fn not_configured<'a>(
             "the operator configures Cassandra 3.11, and cassandra.yaml has keys of Thrift, which this one does not know",
         ),
         "Zookeeper" => (
-            "zookeeper",
+            ZOOKEEPER,
             |(major, minor, _)| minor.is_some_and(|minor| (major, minor) < (3, 5)),
             "zoo.cfg has dynamicConfigFile, which ZooKeeper knows since 3.5",
         ),
         "AnalyticsAlarm" => (
-            "kafka",
-            |(major, minor, _)| minor.is_some() && major >= 4,
+            KAFKA,
+            |(major, ..)| major >= 4,
             "its configuration names ZooKeeper, and Kafka runs without since 4.0",
         ),
         _ => return None,
     };
     let change = images.iter().find(|one| one.container == container)?;
-    numbers(&change.to).filter(|to| is_unknown(*to))?;
+    version_of(container, &change.to).filter(|to| is_unknown(*to))?;
     Some((change, why))
 }
 
-/// The change to a ZooKeeper or a Kafka that is older than the one before, by the first two numbers of their tags.
+/// The change to a ZooKeeper that is older than the one before, by the first two numbers of their tags. What Kafka stores ends
+/// with its container (`kafka.properties.j2`, `log.dirs`).
 pub(super) fn older<'a>(id: &str, images: &'a [ImageChange]) -> Option<&'a ImageChange> {
-    let container = match id.split_once('/')?.0 {
-        "Zookeeper" => "zookeeper",
-        "AnalyticsAlarm" => "kafka",
-        _ => return None,
+    id.split_once('/').filter(|(kind, _)| *kind == "Zookeeper")?;
+    let change = images.iter().find(|one| one.container == ZOOKEEPER)?;
+    // Of two releases it is said that one is older.
+    if [&change.from, &change.to].iter().all(|image| release_of(image).is_some()) {
+        return None;
+    }
+    let line = |image: &str| {
+        version_of(ZOOKEEPER, image).and_then(|(major, minor, _)| Some((major, minor?)))
     };
-    let change = images.iter().find(|one| one.container == container)?;
-    let line = |image: &str| numbers(image).and_then(|(major, minor, _)| Some((major, minor?)));
     let (from, to) = line(&change.from).zip(line(&change.to))?;
     (to < from).then_some(change)
 }
@@ -93,8 +98,7 @@ pub(super) fn older<'a>(id: &str, images: &'a [ImageChange]) -> Option<&'a Image
 type Numbers = (u32, Option<u32>, Option<u32>);
 
 /// Those of a tag of another project's.
-fn numbers(image: &str) -> Option<Numbers> {
-    let tag = images::tag(image).filter(|tag| Version::of_tag(tag).is_none())?;
+fn numbers(tag: &str) -> Option<Numbers> {
     let mut numbers = tag.split(['.', '-', '_', '+']).map(|part| part.parse::<u32>().ok());
     let major = numbers.next()??;
     let minor = numbers.next().flatten();
@@ -103,13 +107,33 @@ fn numbers(image: &str) -> Option<Numbers> {
     (major < 19).then_some((major, minor, patch))
 }
 
-/// A tag of OpenSDN's says what is in its images.
-fn version_of_cassandra(image: &str) -> Option<Numbers> {
-    if images::tag(image).and_then(Version::of_tag).is_some() {
-        let (major, minor) = line(CASSANDRA, image)?;
+fn release_of(image: &str) -> Option<Version> {
+    images::tag(image).and_then(Version::of_tag)
+}
+
+/// Which version of the container's program an image has, as far as its tag says it. One of OpenSDN's says what is in its images
+/// (tf-container-builder, `containers/external`, of each release).
+fn version_of(container: &str, image: &str) -> Option<Numbers> {
+    if let Some(release) = release_of(image) {
+        let (major, minor) = match container {
+            CASSANDRA => line(CASSANDRA, image)?,
+            ZOOKEEPER => (3, 7),
+            KAFKA if release.year >= 25 => (3, 9),
+            KAFKA => (2, 6),
+            _ => return None,
+        };
         return Some((major, Some(minor), None));
     }
-    numbers(image)
+    let tag = images::tag(image)?;
+    if container != KAFKA {
+        return numbers(tag);
+    }
+    // Confluent counts otherwise, and some tags begin with the version of Scala: 2.13-3.9.1.
+    let is_of_confluent = images::parts(image).1.starts_with("cp-");
+    let of_scala =
+        tag.split_once('-').filter(|(scala, _)| scala.starts_with("2.1") && scala.len() == 4);
+    let tag = of_scala.map_or(tag, |(_, version)| version);
+    if is_of_confluent { None } else { numbers(tag) }
 }
 
 /// What of a service counts its version, and the change of it, where old and new are not of one line, or tags do not tell.
@@ -128,13 +152,17 @@ pub(super) fn other_line<'a>(
 }
 
 /// Why a RabbitMQ cannot follow the one before member by member, as far as tags tell (rabbitmq.com/docs/upgrade,
-/// rabbitmq.com/docs/feature-flags). Nothing of those that OpenSDN's releases have.
+/// rabbitmq.com/docs/feature-flags, rabbitmq.com/docs/which-erlang). Nothing of those that OpenSDN's releases have.
 pub(super) fn rabbitmq_over(from: &str, to: &str) -> Option<String> {
-    let ((from_major, from_minor), (major, minor)) =
-        line("rabbitmq", from).zip(line("rabbitmq", to))?;
-    // What a release of up to R24.1 has its tag does not say.
-    let is_of_release = from_major >= 1000 || major >= 1000;
-    if is_of_release || (from_major, from_minor) >= (major, minor) {
+    if release_of(to).is_some() {
+        return None;
+    }
+    let (major, minor, _) = version_of("rabbitmq", to)?;
+    // What a release of up to R24.1 has its tag does not say: 3.10 at most.
+    let known = release_of(from).map_or_else(|| version_of("rabbitmq", from), |_| None);
+    let (from_major, from_minor) =
+        known.map_or((3, 10), |(major, minor, _)| (major, minor.unwrap_or_default()));
+    if known.is_some() && (from_major, Some(from_minor)) >= (major, minor) {
         return None;
     }
     if major >= 4 {
@@ -143,16 +171,16 @@ pub(super) fn rabbitmq_over(from: &str, to: &str) -> Option<String> {
              reached from 3.13 only: keep a version of 3.10"
         ));
     }
-    (major == 3 && minor >= 11).then(|| {
-        let skipped = match minor - from_minor.min(minor) {
-            ..=1 => "",
-            _ => "; and one minor version after the other is the way",
-        };
-        format!(
-            "{to} starts only where the feature flags of the version before are enabled: rabbitmqctl list_feature_flags in a pod, \
-             rabbitmqctl enable_feature_flag all before{skipped}"
-        )
-    })
+    let minor = minor.filter(|minor| major == 3 && *minor >= 11)?;
+    let skipped = match minor - from_minor.min(minor) {
+        ..=1 => "",
+        _ => "; and one minor version after the other is the way, to 3.12 from 3.11.18 or later",
+    };
+    let look = if known.is_some() { "" } else { "; rabbitmqctl version says what runs" };
+    Some(format!(
+        "{to} starts only where the feature flags of the version before are enabled: rabbitmqctl list_feature_flags in a pod, \
+         rabbitmqctl enable_feature_flag all before{skipped}{look}"
+    ))
 }
 
 /// Why a service cannot have its earlier image again once it ran the new one.

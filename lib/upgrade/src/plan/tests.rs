@@ -327,8 +327,22 @@ fn a_zookeeper_or_a_kafka_that_is_older_or_not_configured_is_refused_unless_it_i
     assert_eq!(zookeeper("zookeeper:latest", "zookeeper:20240101"), "");
     let kafka = |from: &str, to: &str| of("analyticsAlarm", "AnalyticsAlarm", "kafka", from, to);
     assert_eq!(kafka("kafka:2.6.3", "kafka:3.9.1"), "");
-    assert_eq!(kafka("kafka:3.9.1", "kafka:2.6.3"), "OSDN5005 Skippable");
+    assert_eq!(kafka("kafka:3.9.1", "kafka:2.6.3"), "", "what it stores ends with its container");
     assert_eq!(kafka("kafka:3.9.1", "kafka:4.0.0"), "OSDN5019 Skippable");
+    assert_eq!(kafka("kafka:3.9.1", "kafka:4"), "OSDN5019 Skippable");
+    assert_eq!(kafka("kafka:3.9.1", "wurstmeister/kafka:2.13-4.0.0"), "OSDN5019 Skippable");
+    assert_eq!(kafka("kafka:3.9.1", "wurstmeister/kafka:2.13-2.8.1"), "");
+    assert_eq!(kafka("kafka:3.9.1", "confluentinc/cp-kafka:7.6.0"), "", "that is Kafka 3.6");
+    // What is in the images of a release its tag says.
+    assert_eq!(
+        zookeeper("x/contrail-external-zookeeper:R24.1", "zookeeper:3.6.4"),
+        "OSDN5005 Skippable"
+    );
+    assert_eq!(zookeeper("x/contrail-external-zookeeper:R24.1", "zookeeper:3.8.4"), "");
+    assert_eq!(
+        kafka("x/contrail-external-kafka:R24.1", "apache/kafka:4.1.0"),
+        "OSDN5019 Skippable"
+    );
 }
 
 #[test]
@@ -356,7 +370,10 @@ fn a_rabbitmq_that_cannot_follow_the_one_before_says_what_is_missing() {
         ("3.10", "4.0", "no mirrored queues"),
         ("3.13", "4.1", "no mirrored queues"),
         ("3.7", "3.10", "3.7 and 3.10"),
-        ("R24.1", "3.11", "3.7 and 3.10"),
+        ("R24.1", "3.11", "enable_feature_flag all before; rabbitmqctl version says what runs"),
+        ("R24.1", "3.13.7", "one minor version after the other"),
+        ("R24.1", "4.0.5", "no mirrored queues"),
+        ("R24.1", "4", "no mirrored queues"),
     ] {
         let said = of(from, to);
         assert!(said.starts_with("Skippable ") && said.contains(part), "{from} {to}: {said}");

@@ -10,7 +10,7 @@ use opensdn_upgrade::order::WAVES;
 
 use super::Place;
 use super::edit::DryRunFlag;
-use super::plan::{advise, planned};
+use super::plan::{advise, planned, warn_of_the_first};
 use super::status::{answer, catch_signals, watch};
 use super::target::TargetFlags;
 use crate::cli::Global;
@@ -20,7 +20,7 @@ use crate::output::Output;
 use crate::runtime::Runtime;
 use crate::snapshot::name;
 use crate::ui::Ui;
-use crate::upgrade::attach::{Way, comes_first, free_name, way};
+use crate::upgrade::attach::{Way, free_name, way};
 use crate::upgrade::plan::UpgradePlan;
 use crate::upgrade::stage;
 
@@ -140,13 +140,7 @@ impl ApplyCommand {
         if let Some(exit) = self.not_to_begin(&plan, ui)? {
             return Ok(exit);
         }
-        if let Some(first) = comes_first(&all, &spec.manager) {
-            let first = first.name_any();
-            ui.warn(&format!("the Upgrade {first} of the same Manager comes first"));
-            ui.hint(&format!(
-                "where {first} changes what this one was planned from, it does not begin (OSDN5010): plan again when that is over"
-            ));
-        }
+        warn_of_the_first(&all, &spec.manager, ui);
         let gone = refused.as_ref().map(|refused| refused.name_any());
         let left: Vec<Upgrade> =
             all.into_iter().filter(|one| Some(one.name_any()) != gone).collect();

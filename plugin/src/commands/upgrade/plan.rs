@@ -1,6 +1,8 @@
 //! `upgrade plan`: what would be done, and what speaks against it.
 
 use clap::{Args, ValueEnum};
+use kube::ResourceExt as _;
+use opensdn_crds::upgrade::Upgrade;
 
 use super::Place;
 use super::target::TargetFlags;
@@ -9,6 +11,7 @@ use crate::exit::{Exit, Failure};
 use crate::runtime::Runtime;
 use crate::snapshot::name;
 use crate::ui::Ui;
+use crate::upgrade::attach::comes_first;
 use crate::upgrade::next_command::NextCommand;
 use crate::upgrade::plan::UpgradePlan;
 use crate::upgrade::world::World;
@@ -71,6 +74,13 @@ impl PlanCommand {
         let place = Place::of(global).await?;
         ui.progress(&format!("asking {}", place.target.server));
         let manager = place.requests.manager(self.target.manager.as_deref()).await?;
+        match place.requests.upgrades().await {
+            Ok(all) => warn_of_the_first(&all, name(&manager), ui),
+            Err(failure) => {
+                let why = failure.causes.first().unwrap_or(&failure.message);
+                ui.warn(&format!("whether another upgrade comes first is not known: {why}"));
+            }
+        }
         let world = place.requests.world(manager).await?;
         Ok(planned(&world, &self.target, &[], &place.requests.namespace, &place.next))
     }
@@ -94,6 +104,16 @@ pub(super) fn planned(
         next.of(&words)
     };
     UpgradePlan::of(plan, &spec, &world.services, namespace, command)
+}
+
+/// Says which other Upgrade of the Manager is at work, or waits.
+pub(super) fn warn_of_the_first(all: &[Upgrade], manager: &str, ui: &mut Ui) {
+    let Some(first) = comes_first(all, manager) else { return };
+    let first = first.name_any();
+    ui.warn(&format!("the Upgrade {first} of the same Manager comes first"));
+    ui.hint(&format!(
+        "where {first} changes what this one was planned from, it does not begin (OSDN5010): plan again when that is over"
+    ));
 }
 
 /// What to do next.

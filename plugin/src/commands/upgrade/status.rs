@@ -18,7 +18,7 @@ use crate::output::Output;
 use crate::runtime::Runtime;
 use crate::signals::Signals;
 use crate::ui::Ui;
-use crate::upgrade::follow::{Follow, Silence, say_silent, say_unheard};
+use crate::upgrade::follow::{Follow, Silence, say_unheard};
 use crate::upgrade::last_lines;
 use crate::upgrade::next_command::NextCommand;
 use crate::upgrade::report::UpgradeReport;
@@ -70,17 +70,12 @@ impl StatusCommand {
             let mut signals = catch_signals()?;
             return watch(&place, upgrade, self.timeout, &mut signals, ui).await;
         }
-        let age = stage::created(&upgrade).map(|created| Timestamp::now().duration_since(created));
-        let age = age.and_then(|age| Duration::try_from(age).ok()).unwrap_or_default();
         answer(&upgrade, &place.next, ui)?;
         if stage::phase(&upgrade) == Some(Phase::Stopped) {
             last_lines::show(&place.requests, &upgrade, ui).await;
         }
-        // What was changed a moment ago the operator has not seen yet; of one that it has seen its clock says more.
-        if stage::phase(&upgrade).is_none() && Silence::default().is_due(&upgrade, age) {
-            say_silent(&upgrade.name_any(), ui);
-        } else if let Some(since) = Silence::by_clock(&upgrade, Timestamp::now()) {
-            say_unheard(&upgrade.name_any(), since, ui);
+        if let Some(since) = Silence::by_clock(&upgrade, Timestamp::now()) {
+            say_unheard(&upgrade, since, ui);
         }
         Ok(stage::exit(&upgrade))
     }
@@ -115,7 +110,14 @@ pub(super) fn answer(upgrade: &Upgrade, next: &NextCommand, ui: &mut Ui) -> Resu
     let (report, layout) = (UpgradeReport::of(upgrade), ui.layout());
     ui.answer(&report, |out| report.write(Timestamp::now(), layout, out))?;
     let name = upgrade.name_any();
+    let watch = next.of(&["status", &name, "--watch"]);
     match stage::phase(upgrade) {
+        // What to do then is said when the operator has seen it.
+        Some(_) if !stage::is_seen(upgrade) => {
+            ui.hint(&format!(
+                "the operator has not seen yet what was asked for last; to watch it: {watch}"
+            ));
+        }
         Some(Phase::Paused) => ui.hint(&format!("to continue: {}", next.of(&["resume", &name]))),
         Some(Phase::Stopped) => {
             let retry = next.of(&["retry", &name]);
@@ -137,7 +139,7 @@ pub(super) fn answer(upgrade: &Upgrade, next: &NextCommand, ui: &mut Ui) -> Resu
         }
         Some(Phase::Succeeded | Phase::RolledBack) => {}
         None | Some(Phase::Pending | Phase::Running | Phase::RollingBack) => {
-            ui.hint(&format!("to watch it: {}", next.of(&["status", &name, "--watch"])));
+            ui.hint(&format!("to watch it: {watch}"));
         }
     }
     Ok(())

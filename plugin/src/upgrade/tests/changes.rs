@@ -332,6 +332,30 @@ fn an_operator_that_ends_in_the_middle_is_named_and_one_that_looks_is_not() {
     assert_eq!(by_clock(&second, "2026-11-25T08:01:40Z"), Some(seconds(60)));
     assert_eq!(by_clock(&second, "2026-11-25T07:00:00Z"), None, "its clock is ahead");
     assert_eq!(by_clock(&paused, "2026-11-25T09:00:00Z"), None);
+    // Another try was asked for, and none has seen it, whatever its phase is.
+    let mut asked = looked("Stopped", "2026-11-25T08:00:40Z");
+    asked.metadata.generation = Some(3);
+    asked.metadata.managed_fields = serde_json::from_value(json!([
+        {"manager": "kubectl-opensdn", "operation": "Update", "time": "2026-11-25T08:30:00Z"},
+        {"manager": "opensdn-operator", "operation": "Apply", "subresource": "status", "time": "2026-11-25T08:59:00Z"}]))
+    .unwrap();
+    assert_eq!(by_clock(&asked, "2026-11-25T08:30:59Z"), None);
+    assert_eq!(by_clock(&asked, "2026-11-25T08:31:00Z"), Some(seconds(60)));
+}
+
+#[test]
+fn what_the_operator_has_not_seen_yet_is_not_taken_back_without_a_word() {
+    let unseen = |spec: Value, phase: &str| {
+        let mut upgrade =
+            upgrade(spec, status(phase, &["config Failed"], &["Config/a config Failed"]));
+        upgrade.metadata.generation = Some(3);
+        upgrade
+    };
+    // A way back that another has just asked for.
+    assert_eq!(refused(retry(&unseen(json!({"goal": "RollBack"}), "Stopped"))), "goes-back");
+    // Another try that its user thinks better of.
+    let retried = unseen(json!({"retries": 1}), "Stopped");
+    assert_eq!(written(pause(&retried)), json!({"paused": true}));
 }
 
 #[test]

@@ -110,9 +110,9 @@ fn a_plan_says_for_each_service_which_images_it_gets_and_how() {
         "vrouters     Vrouter/a      3     R24.1   R25.1  node by node".to_owned(),
         String::new(),
         "services that get other images: 4; pods that are replaced: 12".to_owned(),
-        "it takes about 19m, gates included, if pods start as quickly as those that there are; pulling"
+        "it takes about 19m, gates included, if pods start as quickly as those that there are; pulling images"
             .to_owned(),
-        "images comes to it".to_owned(),
+        "comes to it".to_owned(),
         String::new(),
         "SERVICE        ABOUT  MEANWHILE".to_owned(),
         "Cassandra/a    4m15s  2 of 3 members serve on".to_owned(),
@@ -123,7 +123,7 @@ fn a_plan_says_for_each_service_which_images_it_gets_and_how() {
     for part in [
         "\n\nBY HAND, BEFORE\nback up Cassandra and ZooKeeper together",
         "\nmove what must not be interrupted away from the nodes",
-        "\nVrouter/a      4m45s  workloads of a node are cut off for some minutes while its pod is replaced\n",
+        "\nVrouter/a      4m45s\n      workloads of a node are cut off for some minutes while its pod is replaced\n",
         "point of no return: the wave data-stores: Cassandra/a: cassandra:4.1.5 may write tables",
         "warning  [OSDN5011]",
         "warning  [OSDN5013]",
@@ -171,10 +171,11 @@ fn of_the_data_stores_zookeeper_alone_has_a_leader_that_comes_last() {
 #[test]
 fn a_plan_says_how_many_vrouters_are_replaced_at_a_time_and_whether_images_come_first() {
     let world = world(manager());
-    let drained = text(|out| planned(json!({"waitForDrain": true}), &world).write(LAYOUT, out));
+    let drained =
+        text(|out| planned(json!({"waitForDrain": true}), &world).write(false, LAYOUT, out));
     assert!(drained.contains("node by node, each when it is drained\n"), "{drained}");
     let spec = json!({"vroutersAtOnce": 5, "prePull": false});
-    let text = text(|out| planned(spec, &world).write(LAYOUT, out));
+    let text = text(|out| planned(spec, &world).write(false, LAYOUT, out));
     assert!(text.contains("R25.1  first node looked at, then 5 at a time\n"), "{text}");
     assert!(!text.contains("pull the new images"), "{text}");
 }
@@ -185,8 +186,9 @@ fn of_each_refusal_it_is_said_whether_something_passes_over_it() {
     paused["metadata"]["annotations"] = json!({"opensdn.io/paused": ""});
     let mut world = world(paused);
     world.services.iter_mut().for_each(|one| one.is_ready = one.id != "Config/a");
-    let text =
-        |spec: Value| text(|out| planned(spec, &world).write(LAYOUT, out)).replace("\n    ", " ");
+    let text = |spec: Value| {
+        text(|out| planned(spec, &world).write(false, LAYOUT, out)).replace("\n    ", " ")
+    };
     let refused = text(json!({}));
     for part in [
         "refused  [OSDN5007]",

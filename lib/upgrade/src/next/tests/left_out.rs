@@ -78,9 +78,14 @@ fn what_is_left_out_while_all_goes_back_keeps_what_it_has() {
 
 #[test]
 fn one_that_is_left_out_and_does_not_get_well_stops_the_upgrade_until_it_is_tried_again() {
+    for on_failure in [None, Some(OnFailure::Stop), Some(OnFailure::RollBack)] {
+        stops_until_it_is_tried_again(on_failure);
+    }
+}
+
+fn stops_until_it_is_tried_again(on_failure: Option<OnFailure>) {
     let mut world = World::new();
-    (world.spec.on_failure, world.spec.wave_timeout) =
-        (Some(OnFailure::Stop), Some("1m".to_owned()));
+    (world.spec.on_failure, world.spec.wave_timeout) = (on_failure, Some("1m".to_owned()));
     let canary =
         |world: &World| world.status.steps.is_some() && world.state_is("Config", State::Canary);
     world.until(canary);

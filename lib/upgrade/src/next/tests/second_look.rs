@@ -66,6 +66,12 @@ fn where_one_vrouter_works_with_the_new_image_another_that_does_not_stops_it_and
     assert_eq!(world.tags()[..3], [NEW; 3], "waves before it stay as they are");
     assert!(world.message().contains(world.lost.unwrap()), "{}", world.message());
 
+    // Another try before it is well says no more of the image.
+    world.spec.retries = Some(1);
+    world.pass(Killed::Never);
+    assert_eq!(world.run(Killed::Never), Phase::Stopped, "{}", world.message());
+    assert_eq!(world.tags()[..3], [NEW; 3], "waves before it stay as they are");
+
     // Who wants that gets it.
     world.lost = None;
     world.spec.goal = Some(Goal::RollBack);
@@ -181,4 +187,15 @@ fn what_kubernetes_waits_for_between_two_pods_is_not_the_time_of_the_wave() {
         world.now += Duration::from_secs(2);
     }
     assert_eq!(world.phase(), Phase::RollingBack, "and then it is: {}", world.message());
+}
+
+#[test]
+fn another_try_has_as_long_as_a_kubelet_waits_before_it_starts_a_container_again() {
+    let mut world = stopped();
+    world.spec.wave_timeout = Some("1m".to_owned());
+    world.spec.retries = Some(1);
+    let began = world.now;
+    assert_eq!(world.run(Killed::Never), Phase::Stopped, "{}", world.message());
+    let took = world.now - began;
+    assert!(took >= ANOTHER_TRY && took < ANOTHER_TRY + Duration::from_secs(60), "{took}");
 }

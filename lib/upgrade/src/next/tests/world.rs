@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use opensdn_crds::component::{COMPONENTS, Component, Count};
 use opensdn_crds::status::{DaemonState, DaemonWord, IntrospectStatus, SessionCounts};
-use opensdn_crds::upgrade::{Phase, State, UpgradeSpec, UpgradeStatus};
+use opensdn_crds::upgrade::{Phase, State, Step, UpgradeSpec, UpgradeStatus};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
@@ -82,6 +82,16 @@ fn puller(pull: &Pull) -> Puller {
         pulled,
         ..Puller::default()
     }
+}
+
+/// What services go by (`operator/src/canary.rs`).
+fn paces(status: &UpgradeStatus) -> Vec<(Option<Phase>, String, State, bool, bool)> {
+    let steps = status.steps.iter().flatten();
+    let pace = |step: &Step| {
+        let has_begun = step.attempts.unwrap_or_default() > 0;
+        (status.phase, step.id.clone(), step.state, step.held == Some(true), has_begun)
+    };
+    steps.map(pace).collect()
 }
 
 impl World {
@@ -263,6 +273,10 @@ impl World {
         self.decisions += 1;
         if killed == Killed::Before(self.decisions) {
             return;
+        }
+        // Services hear of it only where it is looked at again at once (`operator/src/upgrade.rs`).
+        if paces(&decision.status) != paces(&self.status) {
+            assert_eq!(decision.look_again, Some(Duration::ZERO), "{:?}", decision.status);
         }
         if decision.status != self.status {
             self.status = decision.status;
