@@ -439,8 +439,18 @@ fn constraints(schema: &mut schemars::Schema) {
         .longest(&["requestedBy"], 256)
         .set("retries", "minimum", json!(0))
         .set("retries", "maximum", json!(1_000_000))
-        .field("", "manager", "self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')", "must be the name of a Manager")
-        .field("", "plan", "self.matches('^[0-9a-f]+$')", "must be the hash that upgrade plan shows")
+        .field(
+            "",
+            "manager",
+            "self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",
+            "must be the name of a Manager",
+        )
+        .field(
+            "",
+            "plan",
+            "self.matches('^[0-9a-f]+$')",
+            "must be the hash that upgrade plan shows",
+        )
         .field(
             "",
             "registry",
@@ -451,7 +461,14 @@ fn constraints(schema: &mut schemars::Schema) {
             "",
             "has(self.version) || (has(self.images) && self.images.size() > 0)",
             "say which images: version, images, or both",
-        )
+        );
+    what_stays(schema);
+}
+
+/// What cannot be changed once it is made.
+#[cfg(feature = "kube")]
+fn what_stays(schema: &mut schemars::Schema) {
+    let _ = crate::schema::Fields::of(schema)
         .rule(
             "",
             "has(self.requestedBy) == has(oldSelf.requestedBy) && (!has(self.requestedBy) || self.requestedBy == oldSelf.requestedBy) \

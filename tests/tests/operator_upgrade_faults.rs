@@ -26,8 +26,13 @@ use crate::watched_pods::Pods;
 const LONG: Duration = Duration::from_secs(300);
 /// Each way sets images twice: of the one service, and of the other.
 const SERVICES: usize = 2;
-/// There and back.
-const WAYS: usize = 2;
+
+/// How far a run goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    There,
+    AndBack,
+}
 const NODES: usize = 2;
 /// How the names begin of the pods that pull images.
 const PULLER: &str = "pull-images-";
@@ -82,17 +87,19 @@ impl<'s> Run<'s> {
     }
 
     /// Whether the fault took place, what there is in the end, and what was written.
-    async fn play(self) -> Result<(bool, End, Vec<Write>), Failed> {
+    async fn play(self, way: Way) -> Result<(bool, End, Vec<Write>), Failed> {
         let upgrade = json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "Upgrade",
             "metadata": {"name": "it", "namespace": self.namespace},
             "spec": {"manager": "it", "version": "R24.1.1", "soak": "1s"}});
         send(self.sandbox, &["create"], &upgrade).await?.success();
         let mut is_killed = false;
         self.until("Succeeded", &mut is_killed).await?;
-        let back = ["-n", &self.namespace, "patch", "upgrades.opensdn.io", "it", "--type=merge"];
-        let goal = ["-p", r#"{"spec":{"goal":"RollBack"}}"#];
-        kubectl(self.sandbox, &[&back[..], &goal[..]].concat()).await?.success();
-        self.until("RolledBack", &mut is_killed).await?;
+        if way == Way::AndBack {
+            let it = ["-n", &self.namespace, "patch", "upgrades.opensdn.io", "it", "--type=merge"];
+            let goal = ["-p", r#"{"spec":{"goal":"RollBack"}}"#];
+            kubectl(self.sandbox, &[&it[..], &goal[..]].concat()).await?.success();
+            self.until("RolledBack", &mut is_killed).await?;
+        }
         let end = self.end().await?;
         kubectl(self.sandbox, &["delete", "namespace", &self.namespace, "--wait=false"])
             .await?
@@ -168,13 +175,14 @@ fn is_of_upgrade(write: &Write) -> bool {
 
 async fn disturbed(
     sandbox: &Sandbox,
+    way: Way,
     number: usize,
     fault: Fault,
     expected: &End,
 ) -> Result<bool, Failed> {
-    let name = format!("{number}-{fault:?}").to_lowercase();
+    let name = format!("{way:?}-{number}-{fault:?}").to_lowercase();
     let run = Run::start(sandbox, &name, &[(number, fault)]).await?;
-    let (is_broken, end, _) = run.play().await?;
+    let (is_broken, end, _) = run.play(way).await?;
     if end != *expected {
         return Err(format!("write {number}, {fault:?}: {end:#?}\nis not\n{expected:#?}").into());
     }
@@ -187,31 +195,51 @@ async fn killed_at_any_write_of_an_upgrade_it_comes_to_the_same_end_and_does_not
     let sandbox = Sandbox::builder().simulated_nodes(u32::try_from(NODES)?).start().await?;
     install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
     kubectl(&sandbox, &["label", "nodes", "--all", LABEL]).await?.success();
-    let (_, expected, writes) = Run::start(&sandbox, "calm", &[]).await?.play().await?;
-    let acts =
-        writes.iter().filter(|write| is_of_upgrade(write) && write.path.contains("/managers/"));
-    // And one before all others that stores nothing: whether the API server would take them.
-    assert_eq!(acts.count(), WAYS * SERVICES + 1, "{writes:#?}");
-    assert!(expected.images.iter().all(|image| image.ends_with(":R24.1")), "{expected:#?}");
-    assert_eq!(expected.templates, 2 * SERVICES, "{expected:#?}");
-    let pods = expected.pods.values().sum::<usize>();
-    assert_eq!(pods, (1 + WAYS) * NODES * SERVICES, "{expected:#?}");
-    let numbers = writes.iter().enumerate().filter(|(_, write)| is_of_upgrade(write));
-    let mut numbers: Vec<usize> = numbers.map(|(number, _)| number).collect();
+    let (_, there, writes) = Run::start(&sandbox, "calm", &[]).await?.play(Way::There).await?;
+    // Each way sets images twice, and before all others is a write that stores nothing: whether the API server would take them.
+    assert_eq!(acts(&writes), SERVICES + 1, "{writes:#?}");
+    is_the_end(&there, "R24.1.1", 2);
+    let mut numbers = of_upgrade(&writes);
+    let count = numbers.len();
     // One of each: the others are the same on other nodes.
     for method in [Method::PATCH, Method::DELETE] {
         let number = writes.iter().position(|write| is_of_puller(write, &method));
         numbers.push(number.ok_or_else(|| format!("{method} of no pod that pulls: {writes:#?}"))?);
     }
-    assert!(numbers.len() >= 5, "{writes:#?}");
-    let faults = numbers
-        .iter()
-        .flat_map(|number| [Fault::LoseRequest, Fault::LoseAnswer].map(|fault| (*number, fault)));
-    let runs = faults.map(|(number, fault)| disturbed(&sandbox, number, fault, &expected));
+    let (_, back, writes) =
+        Run::start(&sandbox, "calm-back", &[]).await?.play(Way::AndBack).await?;
+    assert_eq!(acts(&writes), 2 * SERVICES + 1, "{writes:#?}");
+    is_the_end(&back, "R24.1", 3);
+    let of_back: Vec<usize> = of_upgrade(&writes).into_iter().skip(count).collect();
+    assert!(count >= 5 && of_back.len() >= 4, "{writes:#?}");
+    let runs = numbers.iter().map(|number| (Way::There, *number, &there));
+    let runs = runs.chain(of_back.iter().map(|number| (Way::AndBack, *number, &back)));
+    let runs =
+        runs.flat_map(|run| [Fault::LoseRequest, Fault::LoseAnswer].map(|fault| (run, fault)));
+    let runs = runs
+        .map(|((way, number, expected), fault)| disturbed(&sandbox, way, number, fault, expected));
     let ended: Vec<Result<bool, Failed>> = iter(runs).buffer_unordered(4).collect().await;
     let number = ended.len();
     let reached = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
     let reached = reached.into_iter().filter(|reached| *reached).count();
     assert!(reached + 4 >= number, "{reached} of {number} faults took place");
     Ok(())
+}
+
+/// How often the Manager was written.
+fn acts(writes: &[Write]) -> usize {
+    let acts = writes.iter().filter(|write| is_of_upgrade(write));
+    acts.filter(|write| write.path.contains("/managers/")).count()
+}
+
+fn of_upgrade(writes: &[Write]) -> Vec<usize> {
+    let all = writes.iter().enumerate().filter(|(_, write)| is_of_upgrade(write));
+    all.map(|(number, _)| number).collect()
+}
+
+/// Each pod has the images, and there were so many of each.
+fn is_the_end(end: &End, tag: &str, pods: usize) {
+    assert!(end.images.iter().all(|image| image.ends_with(&format!(":{tag}"))), "{end:#?}");
+    assert_eq!(end.templates, 2 * SERVICES, "{end:#?}");
+    assert_eq!(end.pods.values().sum::<usize>(), pods * NODES * SERVICES, "{end:#?}");
 }

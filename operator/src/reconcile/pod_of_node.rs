@@ -30,10 +30,6 @@ pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<
     if !knows(keeper, valid) {
         return None;
     }
-    let count = |field: &str| {
-        let number = keeper.data.pointer(&format!("/status/{field}")).and_then(Value::as_u64);
-        usize::try_from(number.unwrap_or_default()).unwrap_or_default()
-    };
     let is_drained = |pod: &Pod| match drain {
         Drain::For(upgrade) => {
             let mut here = fetched.nodes.iter().filter(|node| node.name == pod.node);
@@ -49,16 +45,17 @@ pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<
     let ready: Vec<&Pod> =
         fetched.pods.iter().filter(|pod| pod.is_ready && !pod.is_going).collect();
     let counts = Counts {
-        wanted: count("desiredNumberScheduled"),
+        wanted: count(keeper, "desiredNumberScheduled"),
         pods: fetched.pods.len(),
         ready: ready.len(),
-        available: count("numberAvailable"),
+        available: count(keeper, "numberAvailable"),
     };
     let mut turn = Turn::Any;
     let is_full = counts.away() >= usize::try_from(*at_once).unwrap_or(1);
     if *canary {
         // Also where admission has given it other images than its template: else that pod would go again and again.
-        let is_there = count("updatedNumberScheduled") > 0 || fetched.pods.iter().any(has_new);
+        let is_there =
+            count(keeper, "updatedNumberScheduled") > 0 || fetched.pods.iter().any(has_new);
         if is_there || is_full || !counts.are_settled() {
             return None;
         }
@@ -84,6 +81,12 @@ pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<
     };
     let candidates = ready.into_iter().filter(may_go).filter(is_its_turn);
     candidates.min_by_key(|pod| (is_controller(pod), zone(pod), pod.node.clone()))
+}
+
+/// A number of the status of a DaemonSet.
+fn count(keeper: &DynamicObject, field: &str) -> usize {
+    let number = keeper.data.pointer(&format!("/status/{field}")).and_then(Value::as_u64);
+    usize::try_from(number.unwrap_or_default()).unwrap_or_default()
 }
 
 /// How many pods a DaemonSet is to have, has, and has ready; of these so many have been for a while.

@@ -6,7 +6,7 @@ use opensdn_crds::upgrade::{Goal, OnFailure, Phase, State};
 use time::OffsetDateTime;
 
 use super::world::{Killed, NEW, World};
-use crate::next::{FAILURE, is_failure};
+use crate::next::{ANOTHER_TRY, FAILURE, is_failure};
 
 /// Stopped at Config, of which one pod has an image that does not work.
 fn stopped() -> World {
