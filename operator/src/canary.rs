@@ -33,7 +33,10 @@ pub enum Drain {
     For(String),
 }
 
-/// What a service says of that.
+/// What a service says while one pod is looked at.
+pub(crate) const HELD: &str = "an Upgrade looks at its first pod with the new images, waits for what daemons say, or is paused: its other pods wait";
+
+/// And after a stop.
 pub(crate) const ON_HOLD: &str = "an Upgrade has stopped, and its other pods stay as they are until that is retried, turned back or \
      deleted: kubectl opensdn upgrade status";
 

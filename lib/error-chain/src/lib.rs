@@ -1,6 +1,6 @@
-//! An error with its causes, as text for logs, statuses and terminals. A crate of its own because
-//! libraries that must not know each other write errors. Deliberately not here: how a cause is
-//! classified, and hints.
+//! An error with its causes, as text for logs, statuses and terminals, without what of it is a secret. A crate of its
+//! own because libraries that must not know each other write errors. Deliberately not here: how a cause is
+//! classified but for what the API server has words alone for, and hints.
 
 use std::error::Error;
 

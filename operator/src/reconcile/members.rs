@@ -13,7 +13,7 @@ use super::fetch::{CLOCKS_DIFFER, Fetched};
 use super::next_pod::last_revision;
 use super::{Context, Error, delete_pod};
 use crate::build::{Members, Valid};
-use crate::canary::{ON_HOLD, Pace};
+use crate::canary::{HELD, ON_HOLD, Pace};
 use crate::ensemble::plan::{Seat, Situation, Step, make_stuck_again, next};
 use crate::ensemble::{Access, Change, Ensemble, Leaves, View};
 use crate::ensembles::simulated::Pods;
@@ -141,7 +141,7 @@ fn held(step: Step, seats: &[Seat], pace: &Pace) -> Step {
         Step::Restart { pod, .. }
             if pace.canary && is_of_upgrade(pod) && seats.iter().any(|seat| !seat.is_outdated) =>
         {
-            Step::Wait("an Upgrade has one pod replaced first, and looks at it".to_owned())
+            Step::Wait(HELD.to_owned())
         }
         _ => step,
     }

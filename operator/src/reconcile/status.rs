@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::fetch::Fetched;
 use super::validate::Invalid;
 use crate::build::Valid;
-use crate::canary::ON_HOLD;
+use crate::canary::{HELD, ON_HOLD};
 use crate::kind::{Kind, Workload};
 use crate::names::RECREATE;
 use crate::node::Node;
@@ -220,8 +220,7 @@ fn awaited(fetched: &Fetched, valid: &Valid, pods: &Pods) -> Option<(&'static st
         return Some(("UpgradeStopped", ON_HOLD.to_owned()));
     }
     if valid.pace.canary && !pods.current {
-        let message = "an Upgrade has one pod replaced first, and looks at it".to_owned();
-        return Some(("Canary", message));
+        return Some(("Canary", HELD.to_owned()));
     }
     let message = match valid.workload {
         Workload::StatefulSet => {

@@ -309,7 +309,8 @@ pub(super) fn is_passing(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => {
             status.code == 404
-                || ["failed calling webhook", "being terminated", "failed to call webhook"]
+                || opensdn_error_chain::is_of_webhook(&status.message)
+                || ["being terminated", "failed to call webhook"]
                     .iter()
                     .any(|part| status.message.contains(part))
         }

@@ -1,6 +1,7 @@
 //! From wave to wave.
 
 use opensdn_crds::upgrade::{OnFailure, Phase, State, Step, UpgradeRemark};
+use opensdn_error_chain::is_of_webhook;
 
 use super::{
     Crossed, FAILURE, MOST_TRIED, Run, TRIED_AGAIN, back, is_failure, is_of_nodes, is_over, parse,
@@ -320,7 +321,7 @@ impl Run<'_> {
     /// Whether a webhook did not answer when its images were to be set: that says nothing of them, and a way back would ask the
     /// same webhook.
     fn is_unanswered(&self, id: &str) -> bool {
-        self.at.refusals.get(id).is_some_and(|why| why.contains("failed calling webhook"))
+        self.at.refusals.get(id).is_some_and(|why| is_of_webhook(why))
     }
 
     pub(super) fn skipped(&self) -> Vec<String> {

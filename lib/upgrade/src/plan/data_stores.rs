@@ -152,7 +152,7 @@ pub(super) fn other_line<'a>(
 }
 
 /// Why a RabbitMQ cannot follow the one before member by member, as far as tags tell (rabbitmq.com/docs/upgrade,
-/// rabbitmq.com/docs/feature-flags, rabbitmq.com/docs/which-erlang). Nothing of those that OpenSDN's releases have.
+/// rabbitmq.com/docs/feature-flags). Nothing of those that OpenSDN's releases have.
 pub(super) fn rabbitmq_over(from: &str, to: &str) -> Option<String> {
     if release_of(to).is_some() {
         return None;
