@@ -144,6 +144,11 @@ pub(crate) fn time(text: &str) -> Option<Timestamp> {
     text.parse().ok()
 }
 
+/// For how long, as ages are written.
+pub(crate) fn duration(time: std::time::Duration) -> String {
+    age(i64::try_from(time.as_secs()).unwrap_or(i64::MAX))
+}
+
 /// How long ago, as kubectl writes ages: `4m12s`, `41d`.
 pub(crate) fn age(seconds: i64) -> String {
     let seconds = seconds.max(0);

@@ -11,7 +11,7 @@ use opensdn_crds::component::COMPONENTS;
 use opensdn_testing::Failed;
 use opensdn_testing::eventually::eventually_within;
 use opensdn_testing::kubectl::{kubectl, read, send};
-use opensdn_testing::manager::manager;
+use opensdn_testing::manager::whole;
 use opensdn_testing::measure::{Row, report};
 use opensdn_testing::operator::Operator;
 use opensdn_testing::sandbox::Sandbox;
@@ -39,14 +39,7 @@ async fn upgrade(nodes: u32) -> Result<Vec<Row>, Failed> {
     let label = ["label", "nodes", "--all", "node-role.kubernetes.io/control-plane="];
     kubectl(&sandbox, &label).await?.success();
     let image = |name: &str| format!("registry.example.com/contrail-{name}:R24.1");
-    let kinds: Vec<&str> = COMPONENTS.iter().map(|facts| facts.kind).collect();
-    let mut manager = manager("tf", "it", &kinds, image);
-    let vrouters = &mut manager["spec"]["services"]["vrouters"];
-    vrouters[0]["spec"]["serviceConfiguration"]["controlInstance"] = json!("control1");
-    // The API server of a sandbox is on loopback, which is in no EndpointSlice.
-    let kubemanager = &mut manager["spec"]["services"]["kubemanager"];
-    kubemanager["spec"]["serviceConfiguration"]["kubernetesAPIServer"] = json!("192.0.2.100");
-    send(&sandbox, &["create"], &manager).await?.success();
+    send(&sandbox, &["create"], &whole("tf", "it", image)).await?.success();
     let is_ready = async || {
         let manager = read(&sandbox, &["-n", "tf", "managers.tf.tungsten.io", "it"]).await;
         let conditions = manager.unwrap_or_default()["status"]["conditions"].clone();
@@ -70,8 +63,8 @@ async fn upgrade(nodes: u32) -> Result<Vec<Row>, Failed> {
     };
     eventually_within(LONG, "the upgrade is over", is_over).await;
     let (took, own) = (started.elapsed().as_secs_f64(), worked()? - before);
-    let pods = usize::try_from(nodes)? * kinds.len();
-    let name = format!("{} services, {pods} pods on {nodes} nodes", kinds.len());
+    let pods = usize::try_from(nodes)? * COMPONENTS.len();
+    let name = format!("{} services, {pods} pods on {nodes} nodes", COMPONENTS.len());
     let row = |what: &str, value: f64, unit| Row::new(format!("{name}{what}"), value, unit);
     let mut rows = vec![
         row("", took, "s").aim("60 s"),

@@ -9,10 +9,11 @@ use opensdn_crds::component::COMPONENTS;
 use opensdn_testing::Outcome;
 use opensdn_testing::eventually::eventually_within;
 use opensdn_testing::kubectl::read;
+use opensdn_testing::manager::whole;
 use serde_json::{Value, json};
 
 use crate::operator::get;
-use crate::operator_upgrade::{MANAGER, WHOLE, World, image, manager};
+use crate::operator_upgrade::{MANAGER, WHOLE, World, image};
 
 /// A container of a service of each wave.
 const OF_EACH_WAVE: [(&str, &str, &str); 7] = [
@@ -43,16 +44,13 @@ async fn good_pods(world: &World) -> BTreeMap<String, usize> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bad_image_in_each_wave_in_turn_takes_one_pod_and_comes_back_by_itself() -> Outcome {
-    let kinds: Vec<&str> = COMPONENTS.iter().map(|facts| facts.kind).collect();
-    let mut manager = manager(&kinds);
-    let services = &mut manager["spec"]["services"];
-    services["vrouters"][0]["spec"]["serviceConfiguration"]["controlInstance"] = json!("control1");
-    // The API server of a sandbox is on loopback, which is in no EndpointSlice.
-    services["kubemanager"]["spec"]["serviceConfiguration"]["kubernetesAPIServer"] =
-        json!("192.0.2.100");
+    let manager = whole("tf", "cluster1", |container| image(container, "R24.1"));
     let world = World::of(&manager, 1).await?;
     let before = good_pods(&world).await;
-    assert!(before.values().all(|count| *count == 3) && before.len() == kinds.len(), "{before:?}");
+    assert!(
+        before.values().all(|count| *count == 3) && before.len() == COMPONENTS.len(),
+        "{before:?}"
+    );
     for (wave, kind, container) in OF_EACH_WAVE {
         let images =
             json!([{"kind": kind, "container": container, "image": image(container, "bad")}]);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use opensdn_crds::upgrade::{Step, UpgradeSpec};
 
 use crate::health::{Pod, Service};
-use crate::next::soak;
+use crate::next::{is_of_nodes, soak};
 use crate::order::has_canary;
 use crate::settled;
 
@@ -28,16 +28,11 @@ pub fn of_step(step: &Step, services: &[Service], spec: &UpgradeSpec) -> Duratio
     let kind = step.id.split('/').next().unwrap_or_default();
     let service = services.iter().find(|one| one.id == step.id);
     let pods = service.map(|one| one.pods.as_slice()).unwrap_or_default();
-    let is_of_nodes = kind == "Vrouter";
-    let at_once = if is_of_nodes { spec.vrouters_at_once.unwrap_or(1) } else { 1 };
+    let at_once = if is_of_nodes(step) { spec.vrouters_at_once.unwrap_or(1) } else { 1 };
     let at_once = usize::try_from(at_once).unwrap_or(1).max(1);
     let rest = pods.len().saturating_sub(1).div_ceil(at_once);
     let turns = rest.saturating_add(usize::from(!pods.is_empty()));
-    let settles = match kind {
-        "Control" => settled::CONTROL,
-        "Vrouter" => settled::OF_NODES,
-        _ => 0,
-    };
+    let settles = settled::of_kind(kind).unwrap_or_default();
     let settles = Duration::from_secs(u64::try_from(settles).unwrap_or_default());
     // Behind the last one nothing is waited for but the gate.
     let first = if has_canary(kind) { settles.max(soak(spec)) } else { settles };

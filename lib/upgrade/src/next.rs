@@ -449,7 +449,7 @@ fn has_same_states(one: &UpgradeStatus, other: &UpgradeStatus) -> bool {
 }
 
 /// Whether its pods are one on each node, and need none of their own kind: it may stop between two of them.
-fn is_of_nodes(step: &Step) -> bool {
+pub(crate) fn is_of_nodes(step: &Step) -> bool {
     step.id.starts_with("Vrouter/")
 }
 

@@ -32,7 +32,7 @@ pub const WARNING: &str = "Warning";
 /// Longest message of a service in a snapshot, in characters: anyone who may write its status can write much.
 const MOST_MESSAGE: usize = 256;
 /// As many pods of a step are named.
-const MOST_PODS: usize = 256;
+pub const MOST_PODS: usize = 256;
 
 /// What is to be done.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -6,3 +6,12 @@
 pub const CONTROL: i32 = 60;
 /// Of a service with a pod on each node, in seconds.
 pub const OF_NODES: i32 = 30;
+
+/// Of this kind, in seconds, if it is not replaced as soon as the one before is ready.
+pub(crate) fn of_kind(kind: &str) -> Option<i32> {
+    match kind {
+        "Control" => Some(CONTROL),
+        "Vrouter" => Some(OF_NODES),
+        _ => None,
+    }
+}

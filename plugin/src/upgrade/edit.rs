@@ -71,7 +71,7 @@ pub(crate) fn pause(upgrade: &Upgrade) -> Result<Edit, Failure> {
 }
 
 /// Whether another try was asked for that the operator has not started.
-pub(crate) fn asks_for_another_try(upgrade: &Upgrade) -> bool {
+fn asks_for_another_try(upgrade: &Upgrade) -> bool {
     let done = stage::status(upgrade).retries.unwrap_or(0);
     upgrade.spec.retries.unwrap_or(0) > done
 }
@@ -118,21 +118,19 @@ pub(crate) fn retry(upgrade: &Upgrade) -> Result<Edit, Failure> {
         let message = format!("only what has stopped is tried again, and it is {phase}");
         return refuse("not-stopped", &message, "");
     }
-    let (asked, done) = (upgrade.spec.retries.unwrap_or(0), status.retries.unwrap_or(0));
     let is_back = is_on_its_way_back(&status);
-    let is_to_go_back = upgrade.spec.goal == Some(Goal::RollBack) && !is_back;
-    if is_to_go_back && !stage::is_seen(upgrade) {
+    // Without a way back the wish for one is all that it looks at.
+    let is_stuck = upgrade.spec.goal == Some(Goal::RollBack) && !is_back;
+    if is_stuck && !stage::is_seen(upgrade) {
         let message =
             "nothing was written: it was asked to go back, and the operator has not seen that yet";
         return refuse("goes-back", message, "what it does then: kubectl opensdn upgrade status");
     }
-    // Without a way back the wish for one is all that it looks at.
-    let is_stuck = is_to_go_back;
     if asks_for_another_try(upgrade) && !is_stuck {
         let said = "another try was asked for, and the operator has not started it yet";
         return Ok(Edit::Already(said.to_owned()));
     }
-    let retries = asked.max(done).saturating_add(1);
+    let retries = upgrade.spec.retries.max(status.retries).unwrap_or(0).saturating_add(1);
     let patch = match is_stuck {
         true => json!({"retries": retries, "goal": Goal::Upgrade}),
         false => json!({ "retries": retries }),

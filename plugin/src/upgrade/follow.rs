@@ -159,7 +159,7 @@ fn gone(name: &str) -> Failure {
 }
 
 /// What is said of an operator that says nothing.
-pub(crate) fn say_silent(name: &str, ui: &mut Ui) {
+fn say_silent(name: &str, ui: &mut Ui) {
     let seconds = SILENCE.as_secs();
     ui.warn(&format!(
         "the operator has said nothing of the Upgrade {name} for {seconds} s: it may not run"

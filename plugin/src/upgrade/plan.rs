@@ -17,7 +17,7 @@ use super::disruption::{Disruption, disruption};
 use super::restarts::{PlannedRestart, restarts};
 use super::table::{self, Row};
 use crate::output::Answer;
-use crate::snapshot::age;
+use crate::snapshot::duration;
 use crate::ui::{Layout, one_line, style, wrap};
 
 /// Whose members elect one that leads: the operator replaces it last (`operator/src/ensembles`).
@@ -174,8 +174,8 @@ impl UpgradePlan {
         }
         if is_wide {
             writeln!(out)?;
-            let rows: Vec<_> = self.services.iter().flat_map(|one| &one.restarts).collect();
-            let rows: Vec<_> = rows.into_iter().map(PlannedRestart::row).collect();
+            let restarts = self.services.iter().flat_map(|one| &one.restarts);
+            let rows: Vec<Row> = restarts.map(PlannedRestart::row).collect();
             table::write(&["POD", "NODE", "REPLACED FOR"], &rows, layout, out)?;
         }
         if !self.by_hand.is_empty() {
@@ -222,14 +222,14 @@ impl UpgradePlan {
 
     fn totals(&self, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
         let (services, pods) = (self.services.len(), self.pods);
-        let about = seconds(self.estimated_seconds);
+        let about = duration(Duration::from_secs(self.estimated_seconds));
         writeln!(
             out,
             "\nservices that get other images: {services}; pods that are replaced: {pods}"
         )?;
         let pulling = if self.has_wave(IMAGES) { "; pulling images comes to it" } else { "" };
         let text = format!(
-            "it takes about {about}, gates included, if pods start as quickly as those that there are{pulling}\n"
+            "it takes about {about}, gates included, if pods start as quickly as those that there are{pulling}"
         );
         wrap(&text, layout.width).iter().try_for_each(|line| writeln!(out, "{line}"))?;
         writeln!(out)
@@ -238,7 +238,7 @@ impl UpgradePlan {
     /// For how long each service is at work, and what users notice of it.
     fn meanwhile(&self) -> Vec<Row> {
         let row = |one: &PlannedService| Row {
-            cells: vec![one.service.clone(), seconds(one.estimated_seconds)],
+            cells: vec![one.service.clone(), duration(Duration::from_secs(one.estimated_seconds))],
             note: one.disruption.text.clone(),
             ..Row::default()
         };
@@ -294,11 +294,6 @@ fn by_hand(plan: &Plan, spec: &UpgradeSpec) -> Vec<String> {
         });
     }
     all.into_iter().map(str::to_owned).collect()
-}
-
-/// A duration as ages are written.
-fn seconds(seconds: u64) -> String {
-    age(i64::try_from(seconds).unwrap_or(i64::MAX))
 }
 
 fn service(step: Step, spec: &UpgradeSpec, services: &[Service]) -> PlannedService {

@@ -93,7 +93,7 @@ pub(crate) fn short(upgrade: &Upgrade, waited: std::time::Duration) -> String {
     let status = stage::status(upgrade);
     let phase = status.phase.map_or("waiting for the operator", Phase::as_str);
     let wave = status.wave.map(|wave| format!("  wave {wave}")).unwrap_or_default();
-    let waited = crate::snapshot::age(i64::try_from(waited.as_secs()).unwrap_or(i64::MAX));
+    let waited = crate::snapshot::duration(waited);
     let message = status.message.map(|text| format!("  {text}")).unwrap_or_default();
     format!("{phase}{wave}  {waited}{message}")
 }

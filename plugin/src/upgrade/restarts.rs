@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use opensdn_crds::upgrade::{ImageChange, Step};
 use opensdn_upgrade::health::{Pod, Service};
 use opensdn_upgrade::images::release;
+use opensdn_upgrade::plan::MOST_PODS;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::table::Row;
 
-/// As many pods of a service are named.
-const MOST_PODS: usize = 256;
 /// As many containers are named in a reason.
 const MOST_CONTAINERS: usize = 3;
 

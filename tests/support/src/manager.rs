@@ -40,3 +40,21 @@ pub fn manager(
     json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
         "metadata": {"name": name, "namespace": namespace}, "spec": {"services": services}})
 }
+
+/// A Manager with a service of each kind, which becomes Ready in a sandbox.
+pub fn whole(namespace: &str, name: &str, image: impl Fn(&str) -> String) -> Value {
+    let kinds: Vec<&str> = COMPONENTS.iter().map(|facts| facts.kind).collect();
+    let mut manager = manager(namespace, name, &kinds, image);
+    for (service, field, value) in [
+        ("vrouters/0", "controlInstance", "control1"),
+        // The API server of a sandbox is on loopback, which is in no EndpointSlice.
+        ("kubemanager", "kubernetesAPIServer", "192.0.2.100"),
+    ] {
+        let settings = format!("/spec/services/{service}/spec/serviceConfiguration");
+        let settings = manager.pointer_mut(&settings).and_then(Value::as_object_mut);
+        if let Some(settings) = settings {
+            settings.insert(field.to_owned(), json!(value));
+        }
+    }
+    manager
+}

@@ -306,11 +306,8 @@ impl Run<'_> {
     /// Whether all its pods are ready, and the last of them not for as long as Kubernetes wants before the next is replaced: that
     /// may be longer than a wave has.
     fn settles(&self, step: &Step) -> bool {
-        let seconds = match step.id.starts_with("Control/") {
-            true => settled::CONTROL,
-            false if is_of_nodes(step) => settled::OF_NODES,
-            false => return false,
-        };
+        let kind = step.id.split('/').next().unwrap_or_default();
+        let Some(seconds) = settled::of_kind(kind) else { return false };
         let Some(service) = self.service(&step.id) else { return false };
         let since = service.pods.iter().filter_map(|pod| pod.ready_since).max();
         let wanted = time::Duration::seconds(seconds.into()) + SEEN;
@@ -370,11 +367,14 @@ impl Run<'_> {
 
     /// Whether all that a wave waits for is left out, and gets its earlier images: more of the same heals nothing.
     fn waits_for_what_is_left_out(&self, name: &str) -> bool {
-        let places = self.steps_of(name).into_iter();
-        let mut waiting = places
-            .filter(|place| self.step_at(*place).is_some_and(|step| !is_over(step.state)))
-            .peekable();
-        waiting.peek().is_some() && waiting.all(|place| self.is_left_out(place))
+        self.waits_for_such_alone(name, |step| self.left_out(&step.id).is_some())
+    }
+
+    /// Whether a wave waits for something, and for such steps alone.
+    fn waits_for_such_alone(&self, name: &str, is_such: impl Fn(&Step) -> bool) -> bool {
+        let steps = self.steps_of(name).into_iter().filter_map(|place| self.step_at(place));
+        let mut waiting = steps.filter(|step| !is_over(step.state)).peekable();
+        waiting.peek().is_some() && waiting.all(is_such)
     }
 
     /// Whether a vrouter has worked with the new images: the image is none that cannot work, and a way back would cut off the
@@ -387,17 +387,14 @@ impl Run<'_> {
     /// Whether a wave waits for pods with the earlier images alone, as of a node that is lost, and those with the new ones, if
     /// there are any, are well.
     fn is_of_earlier_pods(&self, name: &str) -> bool {
-        let steps = self.steps_of(name).into_iter().filter_map(|place| self.step_at(place));
-        let mut waiting = steps.filter(|step| !is_over(step.state)).peekable();
-        waiting.peek().is_some()
-            && waiting.all(|step| {
-                let Some(service) = self.service(&step.id) else { return false };
-                let (new, earlier): (Vec<&Pod>, Vec<&Pod>) =
-                    service.pods.iter().partition(|pod| pod.has(&step.images, Side::New));
-                new.iter().all(|pod| pod.is_ready)
-                    && earlier.iter().any(|pod| !pod.is_ready)
-                    && self.worse(step, service).is_none()
-            })
+        self.waits_for_such_alone(name, |step| {
+            let Some(service) = self.service(&step.id) else { return false };
+            let (new, earlier): (Vec<&Pod>, Vec<&Pod>) =
+                service.pods.iter().partition(|pod| pod.has(&step.images, Side::New));
+            new.iter().all(|pod| pod.is_ready)
+                && earlier.iter().any(|pod| !pod.is_ready)
+                && self.worse(step, service).is_none()
+        })
     }
 
     /// Nothing more is changed until a person decides.

@@ -11,6 +11,7 @@ use crate::version::Version;
 const CASSANDRA: &str = "cassandra";
 const ZOOKEEPER: &str = "zookeeper";
 const KAFKA: &str = "kafka";
+const RABBITMQ: &str = "rabbitmq";
 /// The last major version of it whose file `cassandra.yaml` the operator writes: a later one ends on keys of Thrift.
 const CONFIGURED: u32 = 3;
 
@@ -142,8 +143,8 @@ pub(super) fn other_line<'a>(
     images: &'a [ImageChange],
 ) -> Option<(&'static str, &'a ImageChange)> {
     let container = match id.split_once('/')?.0 {
-        "Cassandra" => "cassandra",
-        "Rabbitmq" => "rabbitmq",
+        "Cassandra" => CASSANDRA,
+        "Rabbitmq" => RABBITMQ,
         _ => return None,
     };
     let change = images.iter().find(|one| one.container == container)?;
@@ -154,12 +155,8 @@ pub(super) fn other_line<'a>(
 /// Why a RabbitMQ cannot follow the one before member by member, as far as tags tell (rabbitmq.com/docs/upgrade,
 /// rabbitmq.com/docs/feature-flags). Nothing of those that OpenSDN's releases have.
 pub(super) fn rabbitmq_over(from: &str, to: &str) -> Option<String> {
-    if release_of(to).is_some() {
-        return None;
-    }
-    let (major, minor, _) = version_of("rabbitmq", to)?;
     // What a release of up to R24.1 has its tag does not say: 3.10 at most.
-    let known = release_of(from).map_or_else(|| version_of("rabbitmq", from), |_| None);
+    let (known, (major, minor, _)) = (version_of(RABBITMQ, from), version_of(RABBITMQ, to)?);
     let (from_major, from_minor) =
         known.map_or((3, 10), |(major, minor, _)| (major, minor.unwrap_or_default()));
     if known.is_some() && (from_major, Some(from_minor)) >= (major, minor) {
