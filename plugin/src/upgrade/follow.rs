@@ -54,7 +54,7 @@ impl Follow<'_> {
                 return Ok(upgrade);
             }
             if self.deadline.is_some_and(|deadline| deadline.is_over()) {
-                return Err(self.late(&name));
+                return Err(self.late(&upgrade));
             }
             let read = tokio::select! {
                 biased;
@@ -79,18 +79,24 @@ impl Follow<'_> {
 
     fn detached(&self, upgrade: &Upgrade, exit: Exit) -> Failure {
         let again = self.next.of(&["status", &upgrade.name_any(), "--watch"]);
-        let what = match stage::phase(upgrade) {
-            Some(Phase::Paused) => "is paused",
-            _ => "continues",
-        };
+        let what = what_it_does(upgrade);
         let message = format!("detached; the upgrade {what}; re-attach with: {again}");
         Failure::new(exit, "detached", message, "")
     }
 
-    fn late(&self, name: &str) -> Failure {
-        let hint = format!("re-attach with: {}", self.next.of(&["status", name, "--watch"]));
-        let message = format!("the Upgrade {name} is not over within --timeout; it continues");
+    fn late(&self, upgrade: &Upgrade) -> Failure {
+        let (name, what) = (upgrade.name_any(), what_it_does(upgrade));
+        let hint = format!("re-attach with: {}", self.next.of(&["status", &name, "--watch"]));
+        let message = format!("the Upgrade {name} is not over within --timeout; it {what}");
         Failure::new(Exit::TimedOut, "timed-out", message, hint)
+    }
+}
+
+/// What it does without a watch.
+fn what_it_does(upgrade: &Upgrade) -> &'static str {
+    match stage::phase(upgrade) {
+        Some(Phase::Paused) => "is paused",
+        _ => "continues",
     }
 }
 
@@ -232,12 +238,20 @@ mod tests {
     async fn watched(
         answer: impl Fn(&str, usize) -> Reply + Send + Sync + 'static,
     ) -> (Result<Upgrade, Failure>, usize) {
+        watched_from("Running", None, answer).await
+    }
+
+    async fn watched_from(
+        phase: &str,
+        deadline: Option<Deadline>,
+        answer: impl Fn(&str, usize) -> Reply + Send + Sync + 'static,
+    ) -> (Result<Upgrade, Failure>, usize) {
         let server = FakeApiServer::start(answer);
         let mut config = Config::new(server.url().parse().unwrap());
         (config.proxy_url, config.default_retry) = (None, false);
         let requests = Requests::new(Client::try_from(config).unwrap(), "tf".to_owned());
-        let follow = Follow { requests: &requests, deadline: None, next: &NextCommand::default() };
-        let first = serde_json::from_value(upgrade("Running", "1")).unwrap();
+        let follow = Follow { requests: &requests, deadline, next: &NextCommand::default() };
+        let first = serde_json::from_value(upgrade(phase, "1")).unwrap();
         let mut ui = Ui::plain(anstream::ColorChoice::Never, None::<DocumentFormat>);
         let done = follow.run(first, &mut Signals::install().unwrap(), &mut ui).await;
         (done, server.seen().len())
@@ -254,6 +268,17 @@ mod tests {
         .await;
         assert_eq!(stage::phase(&done.unwrap()), Some(Phase::Succeeded));
         assert_eq!(reads, 4);
+    }
+
+    #[tokio::test]
+    async fn a_watch_that_ends_says_of_one_that_is_paused_that_it_is() {
+        for (phase, what) in [("Running", "it continues"), ("Paused", "it is paused")] {
+            let now = Some(Deadline::after(Duration::ZERO));
+            let same = move |_: &str, _| Reply::Document(200, "", upgrade(phase, "1"));
+            let (late, _) = watched_from(phase, now, same).await;
+            let message = late.unwrap_err().message;
+            assert!(message.ends_with(what), "{message}");
+        }
     }
 
     #[tokio::test]
