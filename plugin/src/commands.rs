@@ -139,6 +139,7 @@ impl Command {
         match self {
             Self::Install(_) | Self::Uninstall(_) | Self::Prune(_) => true,
             Self::Upgrade(command) => command.waits(),
+            Self::Nested(command) => command.waits(),
             _ => false,
         }
     }

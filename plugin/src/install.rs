@@ -18,6 +18,7 @@
 //! waiting.rs    until states are reached, with a deadline
 //! target.rs     which cluster that is, for people
 //! tenants.rs    who has rights in namespaces that were there before
+//! workload.rs   how far a Deployment or a DaemonSet is, with its pods
 //! applying.rs   the steps of an installation, one after the other
 //! removing.rs   the steps of a removal
 //! ```
@@ -44,3 +45,4 @@ mod typed;
 pub(crate) mod values;
 pub(crate) mod waiting;
 pub(crate) mod waits;
+pub(crate) mod workload;

@@ -11,6 +11,7 @@ pub(crate) mod flags;
 pub(crate) mod plan_file;
 pub(crate) mod registry_check;
 pub(crate) mod registry_login;
+pub(crate) mod running;
 pub(crate) mod surroundings;
 pub(crate) mod text;
 pub(crate) mod verify;

@@ -60,6 +60,7 @@ mod plugin_logs;
 mod plugin_nested;
 mod plugin_nested_setup;
 mod plugin_nested_verify;
+mod plugin_nested_workloads;
 mod plugin_outputs;
 mod plugin_rights;
 mod plugin_status;

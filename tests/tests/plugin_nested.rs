@@ -19,22 +19,16 @@ use serde_json::{Value, json};
 const PASSWORD: &str = "not-to-be-seen";
 
 /// A cluster whose nodes are virtual machines of a cloud.
-struct Cloud {
-    sandbox: Sandbox,
-    api: FakeConfigApi,
-    folder: tempfile::TempDir,
+pub(crate) struct Cloud {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) api: FakeConfigApi,
+    pub(crate) folder: tempfile::TempDir,
 }
 
 impl Cloud {
-    async fn start() -> Result<Self, Failed> {
+    pub(crate) async fn start() -> Result<Self, Failed> {
         let sandbox = Sandbox::builder().only_api_server().start().await?;
-        let users =
-            vec![User::new("admin", PASSWORD, &["admin"]), User::new("bob", PASSWORD, &["member"])];
-        let api = FakeConfigApi::start(Settings {
-            mode: Mode::CloudAdmin,
-            users,
-            ..Settings::default()
-        })?;
+        let api = with_logins()?;
         let example = WorkedExample::fill(&api).map_err(|refusal| refusal.text)?;
         for (number, address) in example.vms.iter().enumerate() {
             let name = format!("vm-{number}");
@@ -50,14 +44,22 @@ impl Cloud {
         Ok(Self { sandbox, api, folder: tempfile::tempdir()? })
     }
 
+    /// With nodes on which pods get ready, and what makes them.
+    pub(crate) async fn with_simulated_nodes() -> Result<Self, Failed> {
+        let sandbox = Sandbox::builder().simulated_nodes(2).start().await?;
+        let api = with_logins()?;
+        WorkedExample::fill_for_simulated_nodes(&api).map_err(|refusal| refusal.text)?;
+        Ok(Self { sandbox, api, folder: tempfile::tempdir()? })
+    }
+
     /// As a user of the cloud, with a home of the test's.
-    fn run(&self, user: &str, arguments: &[&str]) -> Result<Output, Failed> {
+    pub(crate) fn run(&self, user: &str, arguments: &[&str]) -> Result<Output, Failed> {
         let kubeconfig = self.sandbox.kubeconfig();
         self.run_offline(user, &[&["--kubeconfig", path(&kubeconfig)], arguments].concat())
     }
 
     /// The same of what asks no cluster.
-    fn run_offline(&self, user: &str, arguments: &[&str]) -> Result<Output, Failed> {
+    pub(crate) fn run_offline(&self, user: &str, arguments: &[&str]) -> Result<Output, Failed> {
         let mut command = Command::new(program("kubectl-opensdn")?);
         command
             .env_clear()
@@ -77,17 +79,23 @@ impl Cloud {
         Ok(output)
     }
 
-    fn spec(&self, more: Value) -> Result<PathBuf, Failed> {
+    pub(crate) fn spec(&self, more: Value) -> Result<PathBuf, Failed> {
         let object = WorkedExample::nested_cluster(&self.api, &more);
         let path = self.folder.path().join("nested-cluster.json");
         std::fs::write(&path, object.to_string())?;
         Ok(path)
     }
 
-    fn puts(&self) -> usize {
+    pub(crate) fn puts(&self) -> usize {
         let all = self.api.count(&Method::PUT, "/global-vrouter-config");
         all + self.api.count(&Method::PUT, "/virtual-network")
     }
+}
+
+fn with_logins() -> Result<FakeConfigApi, Failed> {
+    let users =
+        vec![User::new("admin", PASSWORD, &["admin"]), User::new("bob", PASSWORD, &["member"])];
+    FakeConfigApi::start(Settings { mode: Mode::CloudAdmin, users, ..Settings::default() })
 }
 
 pub(crate) fn path(path: &Path) -> &str {

@@ -15,6 +15,7 @@ mod plan;
 pub(crate) mod registry_secret;
 pub(crate) mod remove;
 mod verify;
+mod workloads_flags;
 mod writing;
 
 const EXAMPLES: &str = "\
@@ -26,12 +27,12 @@ Examples:
   kubectl opensdn nested plan --cluster-name k8s-a --cluster-network admin:vms \\
     --config-nodes 192.168.1.100 --service-addresses 10.10.10.0/24
 
-  # Write it
-  kubectl opensdn nested apply -f nested-cluster.yaml
-
   # What runs in the nested cluster itself
   kubectl opensdn nested manifest --plan plan.json --api-server 10.0.0.10 --tag R25.1 \\
-    --keystone-secret keystone | kubectl apply --server-side -f -
+    --registry registry.example.com/opensdn --keystone-secret keystone > workloads.yaml
+
+  # Write the one, and start the other
+  kubectl opensdn nested apply -f nested-cluster.yaml --workloads workloads.yaml
 
   # Does it work?
   kubectl opensdn nested verify -f nested-cluster.yaml";
@@ -48,7 +49,7 @@ pub(crate) struct Nested {
 enum What {
     /// Show what a nested cluster needs of its cloud, and what speaks against it; nothing is written.
     Plan(plan::PlanCommand),
-    /// Write into the cloud what a nested cluster needs there.
+    /// Write into the cloud what a nested cluster needs there, and start what runs in the cluster.
     Apply(apply::ApplyCommand),
     /// Print a common.env of the old scripts as a NestedCluster, with the commands that follow from it.
     Import(import::ImportCommand),
@@ -62,7 +63,7 @@ enum What {
     InsecureRegistry(insecure_registry::InsecureRegistryCommand),
     /// Print the lines of /etc/hosts for the nodes, or put them into a file.
     Hosts(hosts::HostsCommand),
-    /// Take away from the cloud what was written for a nested cluster.
+    /// Stop what runs in a nested cluster, and take away from the cloud what was written for it.
     Remove(remove::RemoveCommand),
 }
 
@@ -79,6 +80,11 @@ impl Nested {
             What::Hosts(command) => command.run(global, ui),
             What::Remove(command) => command.run(global, ui),
         }
+    }
+
+    /// Whether it has a `--timeout` of its own.
+    pub(crate) fn waits(&self) -> bool {
+        matches!(self.command, What::Apply(_) | What::Remove(_))
     }
 
     /// Whether this very command line asks a cluster.

@@ -2,9 +2,7 @@
 //! at the end the webhook as the API server calls it. Each step is left out where nothing is to be written, so that the
 //! same command takes up what another run has left.
 
-use kube::api::{ApiResource, GroupVersionKind};
 use opensdn_deploy::Phase;
-use opensdn_deploy::names::NAME_LABEL;
 use serde_json::Value;
 use tokio::time::sleep;
 
@@ -17,6 +15,7 @@ use super::survey::{Survey, inventory};
 use super::take_over::is_alone;
 use super::waiting::{Deadline, POLL_INTERVAL};
 use super::waits::{self, State};
+use super::workload::workload;
 use crate::clients::{unanswered, why};
 use crate::exit::{Exit, Failure};
 use crate::ui::{Ui, one_line};
@@ -232,7 +231,9 @@ impl Applying<'_> {
             }
             Phase::Program if self.wait == Wait::Ready => {
                 let keys = keys("Deployment");
-                self.deadline.wait_for(what, keys, ui, async |key| self.deployment(key).await).await
+                self.deadline
+                    .wait_for(what, keys, ui, async |key| workload(self.requests, key).await)
+                    .await
             }
             Phase::Policies if self.wait == Wait::Ready => {
                 let keys = keys("AdmissionPolicy");
@@ -250,23 +251,6 @@ impl Applying<'_> {
             || State::Hopeless("it was deleted meanwhile".to_owned()),
             |stored| of(&stored),
         ))
-    }
-
-    async fn deployment(&self, key: &ObjectKey) -> Result<State, Failure> {
-        let Some(stored) = self.requests.get(key).await? else {
-            return Ok(State::Hopeless("it was deleted meanwhile".to_owned()));
-        };
-        let labels = format!("{NAME_LABEL}={}", key.name);
-        let list = async |group: &str, kind: &str| {
-            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind));
-            // Who may not read them is not given a reason; the Deployment still says when it is ready.
-            self.requests
-                .list(&resource, key.namespace.as_deref(), &labels)
-                .await
-                .unwrap_or_default()
-        };
-        let (sets, pods) = (list("apps", "ReplicaSet").await, list("", "Pod").await);
-        Ok(waits::deployment(&stored, &sets, &pods))
     }
 
     /// Programs and policies of an installation that was there already, then the webhook configurations, which our own

@@ -67,7 +67,7 @@ pub(crate) fn deployment(stored: &Value, sets: &[Value], pods: &[Value]) -> Stat
         return State::Hopeless(text(failure, "/message").to_owned());
     }
     let states: Vec<State> = newest(stored, sets, pods).filter_map(pod).collect();
-    if let Some(hopeless) = states.iter().find(|state| matches!(state, State::Hopeless(_))) {
+    if let Some(hopeless) = hopeless(&states) {
         return hopeless.clone();
     }
     if let Some(late) = condition(stored, "Progressing")
@@ -75,11 +75,51 @@ pub(crate) fn deployment(stored: &Value, sets: &[Value], pods: &[Value]) -> Stat
     {
         return State::Hopeless(text(late, "/message").to_owned());
     }
-    let why = states.into_iter().find_map(|state| match state {
+    State::Waiting(format!("{available} of {wanted} available{}", first_reason(&states)))
+}
+
+fn hopeless(states: &[State]) -> Option<&State> {
+    states.iter().find(|state| matches!(state, State::Hopeless(_)))
+}
+
+/// What the first pod waits for.
+fn first_reason(states: &[State]) -> String {
+    let why = states.iter().find_map(|state| match state {
         State::Waiting(why) => Some(format!(": {why}")),
         _ => None,
     });
-    State::Waiting(format!("{available} of {wanted} available{}", why.unwrap_or_default()))
+    why.unwrap_or_default()
+}
+
+/// Whether the pods of a DaemonSet run as it says, on each node that is for it. `pods` are those with its labels.
+pub(crate) fn daemon_set(stored: &Value, pods: &[Value]) -> State {
+    if !is_current(stored) {
+        return State::Waiting("its controller has not seen the change yet".to_owned());
+    }
+    let [wanted, updated, ready] =
+        ["desiredNumberScheduled", "updatedNumberScheduled", "numberReady"]
+            .map(|name| number(stored, &format!("/status/{name}")));
+    if wanted == 0 {
+        return State::Hopeless("no node is for it, by its labels and taints".to_owned());
+    }
+    if updated >= wanted && ready >= wanted {
+        return State::Ready;
+    }
+    let uid = text(stored, "/metadata/uid");
+    let states: Vec<State> = owned(uid, pods).filter_map(pod).collect();
+    if let Some(hopeless) = hopeless(&states) {
+        return hopeless.clone();
+    }
+    let lost = owned(uid, pods).find(|pod| !is_ready(pod));
+    let lost = lost.map(|pod| format!(", not on {}", text(pod, "/spec/nodeName")));
+    let (lost, why) = (lost.unwrap_or_default(), first_reason(&states));
+    State::Waiting(format!(
+        "ready on {ready} of {wanted} nodes, {updated} of them as it is now{lost}{why}"
+    ))
+}
+
+fn is_ready(pod: &Value) -> bool {
+    condition(pod, "Ready").is_some_and(|one| text(one, "/status") == "True")
 }
 
 /// The pods of the newest template: those before may be broken, and are on their way out.
@@ -91,7 +131,11 @@ fn newest<'a>(
     const REVISION: &str = "/metadata/annotations/deployment.kubernetes.io~1revision";
     let revision = text(stored, REVISION);
     let set = sets.iter().find(|set| !revision.is_empty() && text(set, REVISION) == revision);
-    let uid = set.map(|set| text(set, "/metadata/uid")).unwrap_or_default();
+    owned(set.map(|set| text(set, "/metadata/uid")).unwrap_or_default(), pods)
+}
+
+/// The pods that an object has and that are not on their way out.
+fn owned<'a>(uid: &'a str, pods: &'a [Value]) -> impl Iterator<Item = &'a Value> {
     pods.iter().filter(move |pod| {
         pod.pointer("/metadata/deletionTimestamp").is_none()
             && text(pod, "/status/phase") != "Failed"
@@ -217,6 +261,37 @@ mod tests {
         let mut rolling = deployed(3);
         rolling["status"]["replicas"] = json!(4);
         assert!(matches!(deployment(&rolling, &[], &[]), State::Waiting(_)));
+    }
+
+    #[test]
+    fn a_daemon_set_is_ready_when_each_node_has_a_pod_of_its_newest_template() {
+        let set = |wanted: i64, updated: i64, ready: i64| {
+            json!({"metadata": {"generation": 2, "uid": "set-2"}, "status": {"observedGeneration": 2,
+                "desiredNumberScheduled": wanted, "updatedNumberScheduled": updated, "numberReady": ready}})
+        };
+        assert_eq!(daemon_set(&set(3, 3, 3), &[]), State::Ready);
+        for (updated, ready) in [(2, 3), (3, 2)] {
+            let state = daemon_set(&set(3, updated, ready), &[]);
+            assert!(
+                matches!(&state, State::Waiting(why) if why.starts_with(&format!("ready on {ready} of 3"))),
+                "{state:?}"
+            );
+        }
+        let mut old = set(3, 3, 3);
+        old["metadata"]["generation"] = json!(3);
+        assert!(matches!(daemon_set(&old, &[]), State::Waiting(_)));
+        assert!(matches!(daemon_set(&set(0, 0, 0), &[]), State::Hopeless(_)));
+        let mut pod = a_pod("set-2", &container(&json!({"reason": "ContainerCreating"}), 0));
+        pod["spec"] = json!({"nodeName": "vm-7"});
+        let state = daemon_set(&set(3, 3, 2), &[pod]);
+        assert!(
+            matches!(&state, State::Waiting(why) if why.contains("not on vm-7: pod p: ContainerCreating")),
+            "{state:?}"
+        );
+        let refused = a_pod("set-2", &container(&json!({"reason": "ImagePullBackOff"}), 0));
+        let foreign = a_pod("other", &container(&json!({"reason": "ImagePullBackOff"}), 0));
+        assert!(matches!(daemon_set(&set(3, 3, 2), &[refused]), State::Hopeless(_)));
+        assert!(matches!(daemon_set(&set(3, 3, 2), &[foreign]), State::Waiting(_)));
     }
 
     #[test]

@@ -13,10 +13,15 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::plan::Sources;
+use super::workloads_flags::WorkloadsFlags;
 use super::writing::{WritingFlags, writing};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
+use crate::install::requests::Requests;
 use crate::nested::plan_file::NestedPlan;
+use crate::nested::running::file::WorkloadFile;
+use crate::nested::running::start::start;
+use crate::nested::running::survey::WorkloadSurvey;
 use crate::nested::text;
 use crate::output::{Answer, Output};
 use crate::runtime::Runtime;
@@ -30,15 +35,25 @@ Examples:
   # A plan that was made and reviewed before; refused if the cloud has changed since
   kubectl opensdn nested apply -f nested-cluster.yaml --plan plan.json
 
+  # Then kube-manager and the CNI agent as well, each waited for
+  kubectl opensdn nested manifest --plan plan.json --api-server 10.0.0.10 \\
+    --registry registry.example.com/opensdn --tag R25.1 > workloads.yaml
+  kubectl opensdn nested apply -f nested-cluster.yaml --workloads workloads.yaml
+
 All link-local services of a cloud are one list, which the Config API replaces as a whole.
 Writers of ours wait for each other; what another program overwrites meanwhile is noticed and
 written again. The list as it was before is saved first. The same command continues one that was
 interrupted, and writes nothing where all is in place. Close pages of the web interface that
 show link-local services: they write what they had loaded.
 
-Exit codes: 0 all is in place, 1 errors forbid it, 2 the arguments or a file, 3 the cluster or
-the Config API cannot be asked or does not keep what is written, 5 not confirmed, or the cloud
-has changed.";
+With --workloads the objects of that file are applied when the cloud has its part: accounts and
+settings, the CNI agent, and kube-manager when that is ready on every node. What forbids them is
+said before anything is written, in the cloud either.
+
+Exit codes: 0 all is in place, 1 errors forbid it, or a workload does not run, 2 the arguments
+or a file, 3 the cluster or the Config API cannot be asked or does not keep what is written,
+4 the workloads are not ready within --timeout, 5 not confirmed, the cloud has changed, or the
+cluster refuses the workloads, 130 interrupted: what is applied stays.";
 
 /// Arguments of `nested apply`.
 #[derive(Debug, Args)]
@@ -49,6 +64,12 @@ pub(super) struct ApplyCommand {
     /// A plan of nested plan --out. The cluster's flags are needed all the same: the cloud is compared with it.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     plan: Option<PathBuf>,
+    #[command(flatten)]
+    workloads: WorkloadsFlags,
+    /// Take over the fields of others of this object of the workloads (repeatable). Without it they are listed, and
+    /// nothing is written.
+    #[arg(long, value_name = "KIND/NAME", requires = "workloads", help_heading = "Workloads")]
+    force_conflicts: Vec<String>,
     #[command(flatten)]
     writing: WritingFlags,
     #[command(flatten)]
@@ -63,8 +84,10 @@ pub(crate) struct NestedApplication {
     cluster: String,
     /// Whether it was only shown.
     dry_run: bool,
-    /// What was done, or would be, a line each; nothing where all was in place.
+    /// What was done in the cloud, or would be, a line each; nothing where all was in place.
     done: Vec<String>,
+    /// What was done with the workloads, or would be, a line each; nothing where all was in place, or none were given.
+    workloads: Vec<String>,
     /// The variables by which the workloads find the services.
     environment: std::collections::BTreeMap<String, String>,
     /// The file with the link-local services as they were before, if they were changed.
@@ -85,6 +108,7 @@ impl ApplyCommand {
     }
 
     async fn apply(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
+        let file = self.workloads.read()?;
         let (api, now) = self.sources.plan(global, ui).await?;
         let plan = match &self.plan {
             Some(path) => unchanged(NestedPlan::read(path)?, &now)?,
@@ -99,17 +123,67 @@ impl ApplyCommand {
         }
         text::lines(&plan, layout).iter().for_each(|line| ui.note(line));
         check_name(&plan)?;
+        let workloads = match &file {
+            Some(file) => Some(self.survey(global, file, &plan, ui).await?),
+            None => None,
+        };
         if self.writing.dry_run {
-            return self.answer(&plan, None, ui);
+            return self.answer(&plan, None, workloads.as_ref(), ui);
         }
         if !self.writing.yes {
-            ui.confirm(&format!("write this into the cloud of {}", now.config_api.join(", ")))?;
+            let cluster = if workloads.is_some() { ", and into the cluster" } else { "" };
+            let clouds = now.config_api.join(", ");
+            ui.confirm(&format!("write this into the cloud of {clouds}{cluster}"))?;
             // What was shown is what is done, however long the answer took.
             let (_, again) = self.sources.plan(global, ui).await?;
             unchanged(NestedPlan { config_api: now.config_api, plan: plan.clone() }, &again)?;
         }
         let applied = self.carry_out(&api, &plan, ui).await?;
-        self.answer(&plan, Some(applied), ui)
+        if let Some(workloads) = &workloads {
+            done(&applied).iter().for_each(|line| ui.note(line));
+            self.start(global, workloads, ui).await?;
+        }
+        self.answer(&plan, Some(applied), workloads.as_ref(), ui)
+    }
+
+    /// What the workloads need, and what an apply of them would do.
+    async fn survey(
+        &self,
+        global: &Global,
+        file: &WorkloadFile,
+        plan: &Plan,
+        ui: &mut Ui,
+    ) -> Result<WorkloadSurvey, Failure> {
+        file.refuse_another(&plan.cluster, &plan.environment)?;
+        if plan.prune {
+            let message = "--prune takes away what workloads use until they are restarted";
+            let hint = "first with --workloads and without --prune; when they are ready, with --prune alone";
+            return Err(Failure::usage(message, hint));
+        }
+        let requests = Requests::new(global.client().await?);
+        let survey = WorkloadSurvey::of(&requests, file, &self.force_conflicts, ui).await?;
+        survey.lines().iter().for_each(|line| ui.note(&format!("  {}", one_line(line))));
+        Ok(survey)
+    }
+
+    async fn start(
+        &self,
+        global: &Global,
+        workloads: &WorkloadSurvey,
+        ui: &mut Ui,
+    ) -> Result<(), Failure> {
+        let requests = Requests::new(global.client().await?);
+        let deadline = self.workloads.deadline();
+        tokio::select! {
+            biased;
+            _ = tokio::signal::ctrl_c() => Err(Failure::new(
+                Exit::Interrupted,
+                "interrupted",
+                "interrupted: what is applied stays, and so does what is in the cloud",
+                "the same command continues",
+            )),
+            done = start(&requests, workloads, deadline, ui) => done,
+        }
     }
 
     async fn carry_out(
@@ -128,12 +202,19 @@ impl ApplyCommand {
         })
     }
 
-    fn answer(&self, plan: &Plan, applied: Option<Applied>, ui: &mut Ui) -> Result<Exit, Failure> {
+    fn answer(
+        &self,
+        plan: &Plan,
+        applied: Option<Applied>,
+        workloads: Option<&WorkloadSurvey>,
+        ui: &mut Ui,
+    ) -> Result<Exit, Failure> {
         let done = applied.as_ref().map_or_else(|| text::actions(plan), done);
         let answer = NestedApplication {
             cluster: plan.cluster.clone(),
             dry_run: applied.is_none(),
             done,
+            workloads: workloads.map(WorkloadSurvey::lines).unwrap_or_default(),
             environment: plan.environment.clone(),
             backup: applied.as_ref().and_then(|applied| applied.rows.backup.clone()),
             attempts: applied.as_ref().map_or(0, |applied| applied.rows.attempts),
@@ -195,10 +276,15 @@ impl NestedApplication {
         if self.dry_run {
             return writeln!(out, "Nothing was written.");
         }
-        if self.done.is_empty() {
+        if self.done.is_empty() && self.workloads.is_empty() {
             return writeln!(out, "All was in place: nothing was written.");
         }
-        self.done.iter().try_for_each(|line| writeln!(out, "{}", one_line(line)))?;
+        let workloads = self.workloads.iter().map(|line| format!("workloads: {line}"));
+        self.done
+            .iter()
+            .cloned()
+            .chain(workloads)
+            .try_for_each(|line| writeln!(out, "{}", one_line(&line)))?;
         if let Some(backup) = &self.backup {
             let backup = one_line(backup);
             writeln!(out, "The link-local services as they were before are in {backup}")?;

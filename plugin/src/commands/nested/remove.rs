@@ -12,12 +12,18 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::workloads_flags::WorkloadsFlags;
 use super::writing::{WritingFlags, writing};
 use crate::cli::Global;
 use crate::clients::AsksCluster;
 use crate::exit::{Exit, Failure};
+use crate::install::object::ObjectKey;
+use crate::install::requests::Requests;
 use crate::nested::cluster::NestedFacts;
 use crate::nested::connection::ConfigApiFlags;
+use crate::nested::running::file::WorkloadFile;
+use crate::nested::running::stop::Stored;
+use crate::nested::running::survey::kube_managers;
 use crate::nested::waited::waited;
 use crate::nested::world::{cluster_id, unreachable};
 use crate::output::{Answer, Output};
@@ -30,22 +36,22 @@ Examples:
   # What does this cluster have in the cloud, and what of it would go?
   kubectl opensdn nested remove --config-api https://192.168.1.100:8082 --dry-run=client
 
-  # Take it away
-  kubectl opensdn nested remove --config-api https://192.168.1.100:8082
+  # Stop kube-manager and the CNI agent, and take it away
+  kubectl opensdn nested remove --config-api https://192.168.1.100:8082 --workloads workloads.yaml
 
   # Of a cluster that is gone, by the uid that its namespace kube-system had
   kubectl opensdn nested remove --config-api https://192.168.1.100:8082 --cluster-id UID
 
-Stop the workloads before: first delete Services and pods, so that kube-manager removes what it
-has made for them, then kube-manager itself. With fabric SNAT it reaches the cloud by what is
-taken away here. What kube-manager and the CNI agent have made is not touched; it is listed.
+First delete Services and pods, so that kube-manager removes what it has made for them. Then it
+is stopped, with the CNI agent, by --workloads, or by you: with fabric SNAT it reaches the cloud
+by what is taken away here. What they have made is not touched; it is listed.
 
 Only that goes which the record of the cluster in the cloud has: link-local services that were
 there before, or that another cluster uses, stay, and so does SNAT that was on before. What
 stays is listed.
 
 Exit codes: 0 it is gone, or there was nothing, 2 the arguments, 3 the cluster or the Config API
-cannot be asked, 5 not confirmed.";
+cannot be asked, 4 pods of the workloads do not end within --timeout, 5 not confirmed.";
 
 /// Arguments of `nested remove`.
 #[derive(Debug, Args)]
@@ -54,8 +60,10 @@ pub(super) struct RemoveCommand {
     #[command(flatten)]
     config_api: ConfigApiFlags,
     /// The uid that the cluster's namespace kube-system has, or had [default: it is read from the cluster].
-    #[arg(long, value_name = "UID")]
+    #[arg(long, value_name = "UID", conflicts_with = "workloads")]
     cluster_id: Option<String>,
+    #[command(flatten)]
+    workloads: WorkloadsFlags,
     #[command(flatten)]
     writing: WritingFlags,
     #[command(flatten)]
@@ -72,7 +80,9 @@ pub(crate) struct NestedRemoval {
     cluster_id: String,
     /// Whether it was only shown.
     dry_run: bool,
-    /// What went, or would go, a line each.
+    /// The workloads that were stopped, or would be.
+    stopped: Vec<String>,
+    /// What went from the cloud, or would go, a line each.
     removed: Vec<String>,
     /// What stays, with the reason.
     left: Vec<String>,
@@ -92,27 +102,31 @@ impl RemoveCommand {
     }
 
     async fn remove(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
+        let file = self.workloads.read()?;
         let api = self.config_api.client_without_spec()?;
         let text = self.id(global, ui).await?;
         let id = cluster_id(&text)?;
+        let workloads = self.running(global, file.as_ref(), ui).await?;
         ui.progress("asking the Config API");
         let found = found(&api, &id, ui).await?;
         let mut answer = NestedRemoval {
             cluster_id: text,
             dry_run: true,
+            stopped: workloads.as_ref().map(|(_, stored)| stored.lines()).unwrap_or_default(),
             removed: lines(&found),
             left: found.left.iter().map(ToString::to_string).collect(),
             of_workloads: of_workloads(&found),
             backup: None,
         };
-        if self.writing.dry_run || found.is_nothing() {
+        if self.writing.dry_run || (found.is_nothing() && answer.stopped.is_empty()) {
             answer.dry_run = self.writing.dry_run;
             ui.answer(&answer, |out| answer.write(out))?;
             return Ok(Exit::Done);
         }
         if !self.writing.yes {
             answer.lines().iter().for_each(|line| ui.note(line));
-            ui.confirm("take this away from the cloud")?;
+            let what = if answer.stopped.is_empty() { "" } else { "stop the workloads, and " };
+            ui.confirm(&format!("{what}take this away from the cloud"))?;
             // What was shown is what is done, however long the answer took.
             if self::found(&api, &id, ui).await? != found {
                 let message =
@@ -121,13 +135,43 @@ impl RemoveCommand {
                 return Err(Failure::new(Exit::Refused, "outdated-removal", message, hint));
             }
         }
-        let removed = self.carry_out(&api, &id, ui).await?;
+        if let Some((requests, stored)) = &workloads {
+            stored.delete(requests, self.workloads.deadline(), ui).await?;
+        }
         answer.dry_run = false;
-        answer.removed = done(&removed);
-        answer.left = removed.left.iter().map(ToString::to_string).collect();
-        answer.backup = removed.rows.backup;
+        if !found.is_nothing() {
+            let removed = self.carry_out(&api, &id, ui).await?;
+            answer.removed = done(&removed);
+            answer.left = removed.left.iter().map(ToString::to_string).collect();
+            answer.backup = removed.rows.backup;
+        }
         ui.answer(&answer, |out| answer.write(out))?;
         Ok(Exit::Done)
+    }
+
+    /// The workloads of the manifest that are there. Where none is given, what runs all the same is warned of: it loses its
+    /// way into the cloud.
+    async fn running(
+        &self,
+        global: &Global,
+        file: Option<&WorkloadFile>,
+        ui: &mut Ui,
+    ) -> Result<Option<(Requests, Stored)>, Failure> {
+        if self.cluster_id.is_some() {
+            return Ok(None);
+        }
+        let requests = Requests::new(global.client().await?);
+        if let Some(file) = file {
+            let stored = Stored::of(&requests, file).await?;
+            return Ok(Some((requests, stored)));
+        }
+        // Who may not list them is not kept from it.
+        for running in kube_managers(&requests).await.unwrap_or_default() {
+            let key = ObjectKey::of(&running);
+            ui.warn(&format!("{key} runs kube-manager, which loses its way into the cloud"));
+            ui.hint("to have it stopped before: --workloads FILE");
+        }
+        Ok(None)
     }
 
     /// By what the record is known.
@@ -216,10 +260,14 @@ fn lines(removal: &Removal) -> Vec<String> {
 
 impl NestedRemoval {
     fn lines(&self) -> Vec<String> {
-        if self.removed.is_empty() && self.left.is_empty() {
-            return vec![format!("The cluster {} has nothing in the cloud.", self.cluster_id)];
-        }
-        let word = if self.dry_run { "would remove" } else { "removed" };
+        let has_nothing = self.removed.is_empty() && self.left.is_empty();
+        let nothing = has_nothing
+            .then(|| format!("The cluster {} has nothing in the cloud.", self.cluster_id));
+        let (word, stop) = match self.dry_run {
+            true => ("would remove", "would stop"),
+            false => ("removed", "stopped"),
+        };
+        let stopped = self.stopped.iter().map(|line| format!("{stop}: {line}"));
         let removed = self.removed.iter().map(|line| format!("{word} {line}"));
         let left = self.left.iter().map(|line| format!("stays: {line}"));
         let backup = self.backup.iter();
@@ -227,7 +275,8 @@ impl NestedRemoval {
             backup.map(|file| format!("The link-local services as they were before are in {file}"));
         let workloads = self.of_workloads.iter();
         let workloads = workloads.map(|line| format!("not touched, made by the workloads {line}"));
-        removed.chain(left).chain(workloads).chain(backup).collect()
+        let cloud = removed.chain(left).chain(workloads).chain(backup);
+        stopped.chain(nothing).chain(cloud).collect()
     }
 
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {

@@ -24,7 +24,7 @@ pub(crate) struct Workloads {
 }
 
 /// One of the two workloads.
-struct Workload {
+pub(crate) struct Workload {
     title: &'static str,
     /// Its name without the prefix.
     name: &'static str,
@@ -32,13 +32,16 @@ struct Workload {
     container: &'static str,
 }
 
-const KUBE_MANAGER: Workload =
+/// kube-manager.
+pub(crate) const KUBE_MANAGER: Workload =
     Workload { title: "kube-manager", name: "kube-manager", container: "kube-manager" };
-const CNI_AGENT: Workload =
+/// The CNI agent.
+pub(crate) const CNI_AGENT: Workload =
     Workload { title: "CNI agent", name: "kubernetes-cni-agent", container: "kubernetes-cni-init" };
 
 impl Workload {
-    fn is(&self, object: &Value) -> bool {
+    /// Whether an object runs it.
+    pub(crate) fn is(&self, object: &Value) -> bool {
         let is_named = |text: &str, name: &str| {
             PREFIXES.iter().any(|prefix| text.strip_prefix(prefix) == Some(name))
         };

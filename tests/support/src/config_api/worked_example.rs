@@ -80,7 +80,7 @@ impl WorkedExample {
     ///
     /// # Errors
     /// An object is there already.
-    pub(crate) fn fill_for_simulated_nodes(fake: &FakeConfigApi) -> Result<Self, Refusal> {
+    pub fn fill_for_simulated_nodes(fake: &FakeConfigApi) -> Result<Self, Refusal> {
         Self::fill_site(fake, &SIMULATED)
     }
 
