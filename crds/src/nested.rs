@@ -61,7 +61,7 @@ pub struct Underlay {
     /// link-local service that leads to it. Default port 9091.
     pub vrouter: Endpoint,
     /// The config database (CONFIGDB_NODES). Default: the addresses of config, port 9041, where images of
-    /// R25.1 and later have CQL.
+    /// R24.1 and later have CQL.
     pub config_database: Option<Endpoint>,
     /// The message bus (RABBITMQ_NODES). Default: the addresses of configDatabase, port 5673.
     pub rabbitmq: Option<Endpoint>,

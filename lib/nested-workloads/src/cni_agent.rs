@@ -3,8 +3,7 @@
 
 use k8s_openapi::api::apps::v1::{DaemonSet, DaemonSetSpec};
 use k8s_openapi::api::core::v1::{
-    Container, EmptyDirVolumeSource, ExecAction, PodSpec, PodTemplateSpec, Probe, SELinuxOptions,
-    SecurityContext, Volume,
+    Container, EmptyDirVolumeSource, ExecAction, PodSpec, PodTemplateSpec, Probe, Volume,
 };
 
 use crate::checked::Checked;
@@ -13,6 +12,7 @@ use crate::inputs::Plugins;
 use crate::names::{CNI_CONTAINER, PLUGIN_CONTAINER};
 use crate::pod;
 
+const RIGHTS: [&str; 3] = ["CHOWN", "DAC_OVERRIDE", "FOWNER"];
 const CONFIGURATIONS: &str = "etc-cni";
 const BINARIES: &str = "opt-cni-bin";
 const STATE: &str = "var-lib-contrail";
@@ -76,7 +76,7 @@ fn container(checked: &Checked<'_>) -> Container {
         // The entrypoint writes the file once; a restart writes it again if it is gone.
         liveness_probe: Some(probe(30, 3)),
         resources: Some(pod::requests("10m", "32Mi")),
-        security_context: Some(writes_to_node()),
+        security_context: Some(pod::writes_to_node(&RIGHTS)),
         volume_mounts: Some(vec![
             pod::mount(CONFIGURATIONS, "/host/etc_cni"),
             pod::mount(binaries, BINARY_FOLDER),
@@ -94,20 +94,9 @@ fn plugin_only(checked: &Checked<'_>) -> Container {
         image: Some(checked.images.cni.clone()),
         command: Some(command.map(str::to_owned).into()),
         resources: Some(pod::requests("10m", "32Mi")),
-        security_context: Some(writes_to_node()),
+        security_context: Some(pod::writes_to_node(&RIGHTS)),
         volume_mounts: Some(vec![pod::mount(BINARIES, BINARY_FOLDER)]),
         ..Container::default()
-    }
-}
-
-/// Without being privileged, it writes to folders of a node with SELinux only by this type.
-fn writes_to_node() -> SecurityContext {
-    SecurityContext {
-        se_linux_options: Some(SELinuxOptions {
-            type_: Some("spc_t".to_owned()),
-            ..SELinuxOptions::default()
-        }),
-        ..pod::confined(&["CHOWN", "DAC_OVERRIDE", "FOWNER"])
     }
 }
 

@@ -9,6 +9,7 @@ use opensdn_crds::nested::Nested;
 use opensdn_crds::pod::LogLevel;
 
 use crate::names::{NAMESPACE, PREFIX};
+use crate::release::Release;
 
 /// All that the workloads are made of.
 #[derive(Clone, Debug)]
@@ -97,10 +98,10 @@ impl Images {
     /// Upstream's images of a release.
     #[must_use]
     pub fn of_release(registry: &str, tag: &str) -> Self {
-        let registry = registry.trim_end_matches('/');
+        let (registry, prefix) = (registry.trim_end_matches('/'), Release::image_prefix(tag));
         Self {
-            kube_manager: format!("{registry}/opensdn-kubernetes-kube-manager:{tag}"),
-            cni: format!("{registry}/opensdn-kubernetes-cni-init:{tag}"),
+            kube_manager: format!("{registry}/{prefix}kubernetes-kube-manager:{tag}"),
+            cni: format!("{registry}/{prefix}kubernetes-cni-init:{tag}"),
         }
     }
 }

@@ -4,9 +4,9 @@
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec, DeploymentStrategy};
 use k8s_openapi::api::core::v1::{
     Affinity, Container, ContainerPort, HTTPGetAction, HostAlias, KeyToPath, NodeAffinity,
-    NodeSelectorRequirement, NodeSelectorTerm, PodSpec, PodTemplateSpec, PreferredSchedulingTerm,
-    Probe, ProjectedVolumeSource, SecretProjection, SecretVolumeSource, Toleration, Volume,
-    VolumeMount, VolumeProjection,
+    NodeSelectorRequirement, NodeSelectorTerm, PodSecurityContext, PodSpec, PodTemplateSpec,
+    PreferredSchedulingTerm, Probe, ProjectedVolumeSource, SecretProjection, SecretVolumeSource,
+    Toleration, Volume, VolumeMount, VolumeProjection,
 };
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
@@ -24,6 +24,12 @@ const LOGS: &str = "logs";
 const TOKEN: &str = "token";
 const CERTIFICATES: &str = "certificates";
 const CERTIFICATE_FOLDER: &str = "/etc/contrail/ssl";
+
+/// What its entrypoint needs: it gives folders and files to the user of OpenSDN's images, and then becomes that user
+/// (tf-container-builder, `containers/general-base/functions.sh`, `run_service`).
+const RIGHTS: [&str; 5] = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"];
+/// The group of that user (`containers/general-base/Dockerfile`), which has to read the key of a certificate.
+const GROUP: i64 = 1999;
 
 pub(crate) fn deployment(checked: &Checked<'_>, configuration: &str) -> Deployment {
     let name = checked.names.kube_manager();
@@ -65,6 +71,10 @@ fn pod_spec(checked: &Checked<'_>, name: &str) -> PodSpec {
         node_selector: (!selector.is_empty()).then(|| selector.clone()),
         tolerations: Some(tolerations()),
         image_pull_secrets: pod::pull_secrets(checked),
+        security_context: Some(PodSecurityContext {
+            fs_group: Some(GROUP),
+            ..PodSecurityContext::default()
+        }),
         containers: vec![container(checked)],
         volumes: Some(volumes(checked)),
         ..PodSpec::default()
@@ -91,7 +101,7 @@ fn prefers_control_plane() -> Affinity {
             match_fields: None,
         },
     };
-    let preferred = vec![prefers(CONTROL_PLANE), prefers(MASTER)];
+    let preferred = vec![prefers(CONTROL_PLANE)];
     Affinity {
         node_affinity: Some(NodeAffinity {
             preferred_during_scheduling_ignored_during_execution: Some(preferred),
@@ -135,7 +145,7 @@ fn container(checked: &Checked<'_>) -> Container {
         // Reading a large cluster takes the only thread for a while.
         liveness_probe: Some(probe(30, 10)),
         resources: Some(pod::requests("50m", "192Mi")),
-        security_context: Some(pod::confined(&["DAC_OVERRIDE", "FOWNER"])),
+        security_context: Some(pod::writes_to_node(&RIGHTS)),
         volume_mounts: Some(mounts(checked)),
         ..Container::default()
     }
@@ -184,7 +194,7 @@ fn certificates(checked: &Checked<'_>) -> Option<Volume> {
     let authority = checked.given.nested.underlay.ca_secret_name.as_deref();
     let authority = authority.map(|name| (name, vec![item("ca-bundle.crt", "certs/ca-cert.pem")]));
     let own = checked.given.client_certificate_secret.as_deref().map(|name| {
-        let key = KeyToPath { mode: Some(0o400), ..item("tls.key", "private/server-privkey.pem") };
+        let key = KeyToPath { mode: Some(0o440), ..item("tls.key", "private/server-privkey.pem") };
         (name, vec![item("tls.crt", "certs/server.pem"), key])
     });
     let projection = |(name, items): (&str, Vec<KeyToPath>)| VolumeProjection {

@@ -27,6 +27,7 @@ pub mod password;
 mod pod;
 mod rbac;
 pub mod registry;
+mod release;
 mod shape;
 mod workloads;
 
@@ -38,4 +39,5 @@ pub use inputs::{
 pub use invalid::{InvalidInputs, InvalidValue};
 pub use lint::{Lint, Linted, RULES, is_workload};
 pub use names::Names;
+pub use release::Release;
 pub use workloads::{Object, Phase, Workloads, render};

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{
     Capabilities, ConfigMapEnvSource, EnvFromSource, HostPathVolumeSource, LocalObjectReference,
-    ResourceRequirements, SeccompProfile, SecurityContext, Toleration, Volume, VolumeMount,
+    ResourceRequirements, SELinuxOptions, SeccompProfile, SecurityContext, Toleration, Volume,
+    VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
@@ -127,7 +128,7 @@ pub(crate) fn requests(cpu: &str, memory: &str) -> ResourceRequirements {
 }
 
 /// The images run as root and write into folders of root, which needs these few of root's rights.
-pub(crate) fn confined(capabilities: &[&str]) -> SecurityContext {
+fn confined(capabilities: &[&str]) -> SecurityContext {
     SecurityContext {
         privileged: Some(false),
         allow_privilege_escalation: Some(false),
@@ -140,5 +141,16 @@ pub(crate) fn confined(capabilities: &[&str]) -> SecurityContext {
             ..SeccompProfile::default()
         }),
         ..SecurityContext::default()
+    }
+}
+
+/// Without being privileged, a container writes to folders of a node with SELinux only by this type.
+pub(crate) fn writes_to_node(capabilities: &[&str]) -> SecurityContext {
+    SecurityContext {
+        se_linux_options: Some(SELinuxOptions {
+            type_: Some("spc_t".to_owned()),
+            ..SELinuxOptions::default()
+        }),
+        ..confined(capabilities)
     }
 }

@@ -14,6 +14,7 @@ use opensdn_crds::nested_cluster::Connectivity;
 use opensdn_error_chain::error_chain;
 use opensdn_http_client::certificate_of;
 use opensdn_nested::{Code, Driver, Fact, Finding, Input, Role, Severity, Subject};
+use opensdn_nested_workloads::Release;
 use opensdn_nested_workloads::password::{InFile, for_keystone, in_configuration};
 use serde_json::Value;
 use x509_parser::extensions::GeneralName;
@@ -30,7 +31,7 @@ const NAMESPACE: &str = "kube-system";
 const KEYSTONE: &str = "KEYSTONE_AUTH_ADMIN_PASSWORD";
 const RABBITMQ: &str = "RABBITMQ_PASSWORD";
 /// The first release whose images speak CQL alone.
-const FIRST_CQL: (u16, u16) = (24, 1);
+const FIRST_CQL: Release = Release(24, 1);
 
 /// What a plan looks at beside the cloud.
 #[derive(Clone, Debug, Args)]
@@ -159,28 +160,12 @@ fn impossible(variable: &str, why: &str) -> Finding {
 
 /// How images of a release speak to the config database.
 pub(super) fn driver_of(tag: &str) -> Fact<Driver> {
-    match release(tag) {
+    match Release::of_tag(tag) {
         Some(release) if release >= FIRST_CQL => Fact::Known(Driver::Cql),
         Some(_) => Fact::Known(Driver::Thrift),
         None => {
             Fact::Unknown(format!("the tag {tag:?} does not say of which release the images are"))
         }
-    }
-}
-
-/// Year and number of a release: `R24.1`, `25.1-rc2`; `R2011` of old is 20.11, and `R5.0` is older.
-fn release(tag: &str) -> Option<(u16, u16)> {
-    let digits = tag.strip_prefix(['R', 'r', 'v']).unwrap_or(tag);
-    let end = digits.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
-    let mut parts =
-        digits.get(..end.unwrap_or(digits.len()))?.split('.').filter(|part| !part.is_empty());
-    let first: u16 = parts.next()?.parse().ok()?;
-    match parts.next() {
-        // Also 2011.L1 and 2011.1.
-        _ if first >= 1900 => Some((first / 100, first % 100)),
-        Some(second) => Some((first, second.parse().ok()?)),
-        // A year alone, or the number of a build.
-        None => None,
     }
 }
 

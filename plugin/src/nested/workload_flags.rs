@@ -5,7 +5,10 @@ use clap::{Args, ValueEnum};
 use opensdn_crds::nested::Cni;
 use opensdn_crds::pod::LogLevel;
 use opensdn_nested::{Driver, Fact};
-use opensdn_nested_workloads::{ApiServer, Images, Inputs, Keystone, Plugins, Protocol, SecretKey};
+use opensdn_nested_workloads::{
+    ApiServer, Fabric, FloatingIpPool, HostAlias, Images, Inputs, Keystone, Plugins, Protocol,
+    SecretKey,
+};
 
 use super::surroundings::driver_of;
 
@@ -29,10 +32,12 @@ pub(crate) struct WorkloadFlags {
     /// The tag of the images, that of the release of the cloud's OpenSDN.
     #[arg(long, value_name = "TAG", required_unless_present_all = ["image_kube_manager", "image_cni"])]
     tag: Option<String>,
-    /// The image of kube-manager [default: opensdn-kubernetes-kube-manager of --registry and --tag].
+    /// The image of kube-manager [default: opensdn-kubernetes-kube-manager of --registry and --tag,
+    /// contrail-... before R25.1].
     #[arg(long, value_name = "IMAGE")]
     image_kube_manager: Option<String>,
-    /// The image that installs the CNI plugin [default: opensdn-kubernetes-cni-init of --registry and --tag].
+    /// The image that installs the CNI plugin [default: opensdn-kubernetes-cni-init of --registry and --tag,
+    /// contrail-... before R25.1].
     #[arg(long, value_name = "IMAGE")]
     image_cni: Option<String>,
     /// Name of the Secret with the login to the registry [default: none].
@@ -66,6 +71,24 @@ pub(crate) struct WorkloadFlags {
     /// start by those of version 0.3.0.
     #[arg(long)]
     keep_cni_plugins: bool,
+    /// The pool of the addresses of Services of type LoadBalancer and of Ingresses [default: none].
+    #[arg(long, value_name = "DOMAIN:PROJECT:NETWORK:NAME", value_parser = pool)]
+    public_fip_pool: Option<FloatingIpPool>,
+    /// Have all pods use the network of the fabric itself.
+    #[arg(long)]
+    fabric_forwarding: bool,
+    /// Have pods reach the fabric through the address of their compute node.
+    #[arg(long)]
+    fabric_snat_of_pods: bool,
+    /// Let Services lead to pods on the network of their node.
+    #[arg(long)]
+    host_network_services: bool,
+    /// A name for kube-manager's own /etc/hosts (repeatable), such as 10.0.0.9=master1.
+    #[arg(long, value_name = "IP=NAME", value_parser = host_alias)]
+    host_alias: Vec<HostAlias>,
+    /// A label that the node of kube-manager has to have (repeatable) [default: the control plane is preferred].
+    #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
+    node_selector: Vec<(String, String)>,
     #[command(flatten)]
     keystone: KeystoneFlags,
 }
@@ -168,6 +191,29 @@ fn api_server(text: &str) -> Result<ApiServer, String> {
     Ok(ApiServer { host: host.to_owned(), port })
 }
 
+fn pool(text: &str) -> Result<FloatingIpPool, String> {
+    let parts: Vec<&str> = text.split(':').collect();
+    match parts.as_slice() {
+        [domain, project, network, name] if parts.iter().all(|part| !part.is_empty()) => {
+            let [domain, project, network, name] =
+                [domain, project, network, name].map(|one| (*one).to_owned());
+            Ok(FloatingIpPool { domain, project, network, name })
+        }
+        _ => Err("must be DOMAIN:PROJECT:NETWORK:NAME, such as default-domain:admin:public:pool"
+            .to_owned()),
+    }
+}
+
+fn host_alias(text: &str) -> Result<HostAlias, String> {
+    let (ip, name) = text.split_once('=').ok_or("must be IP=NAME, such as 10.0.0.9=master1")?;
+    Ok(HostAlias { ip: ip.to_owned(), names: vec![name.to_owned()] })
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("must be KEY=VALUE; VALUE may be empty")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
 impl WorkloadFlags {
     /// The inputs with all that flags say; what a plan says is not in them.
     pub(crate) fn inputs(&self) -> Inputs {
@@ -180,6 +226,14 @@ impl WorkloadFlags {
             parent_interface: self.parent_interface.clone(),
             log_level: self.log_level.map(LogLevel::from),
             plugins: if self.keep_cni_plugins { Plugins::Kept } else { Plugins::Replaced },
+            floating_ip_pool: self.public_fip_pool.clone(),
+            fabric: Fabric {
+                forwarding: self.fabric_forwarding,
+                snat: self.fabric_snat_of_pods,
+                host_network_service: self.host_network_services,
+            },
+            host_aliases: self.host_alias.clone(),
+            node_selector: self.node_selector.iter().cloned().collect(),
             ..Inputs::default()
         };
         let escaped = self.rabbitmq_secret.clone().zip(self.rabbitmq_escaped_key.clone());

@@ -82,6 +82,11 @@ fn inputs(
     inputs.subnets = networks(subnets);
     underlay(&mut variables, flags, &mut inputs);
     keystone(&mut variables, flags, &mut inputs);
+    if is_name_of_cluster(&inputs.api_server.host) {
+        let rule = "must not be a name that only the DNS of the cluster knows: kube-manager runs before that, and asks its \
+                    node's";
+        variables.refuse("api_server.host", &inputs.api_server.host, rule);
+    }
     if is_loopback_name(&inputs.api_server.host) {
         let rule = "must not be this machine's own name: kube-manager is on another one";
         variables.refuse("api_server.host", &inputs.api_server.host, rule);
@@ -143,6 +148,11 @@ fn networks([pod, service, fabric]: [&[Subnet]; 3]) -> Subnets {
     }
 }
 
+fn is_name_of_cluster(host: &str) -> bool {
+    host == "kubernetes"
+        || [".svc", ".cluster.local"].iter().any(|end| host.trim_end_matches('.').ends_with(end))
+}
+
 /// Addresses of a loopback are no host for the renderer either.
 fn is_loopback_name(host: &str) -> bool {
     host == "localhost" || host.ends_with(".localhost") || host == "localhost.localdomain"
@@ -162,6 +172,8 @@ const FLAGS: &[(&str, &str)] = &[
     ("client_certificate_secret", "--client-certificate-secret"),
     ("escaped_rabbitmq_password.key", "--rabbitmq-escaped-key"),
     ("escaped_rabbitmq_password.secret", "--rabbitmq-secret"),
+    ("floating_ip_pool", "--public-fip-pool"),
+    ("host_aliases", "--host-alias"),
     ("images.cni", "--image-cni, or else --registry with --tag,"),
     ("images.kube_manager", "--image-kube-manager, or else --registry with --tag,"),
     ("keystone.escaped_password.key", "--keystone-escaped-key"),
@@ -191,6 +203,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("nested.underlay.vrouter.port", "services.vrouterPort"),
     ("nested.underlay.zookeeper.addresses", "--zookeeper-nodes"),
     ("nested.underlay.zookeeper.port", "services.zookeeper.port"),
+    ("node_selector", "--node-selector"),
     ("parent_interface", "--parent-interface"),
     ("registry_secret", "--registry-secret"),
     ("subnets.ip_fabric", "--fabric-subnets"),

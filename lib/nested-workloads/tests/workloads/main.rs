@@ -8,4 +8,5 @@
 
 mod example;
 mod render;
+mod started;
 mod stock;
