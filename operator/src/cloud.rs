@@ -14,6 +14,7 @@
 //! fights               how often what others change is put right
 //! settled              what need not be read again yet
 //! since                since when something is so
+//! share                how much of the operator the clouds of one namespace may take
 //! backup               the rows as they were before the first write
 //! condition            what is said of an object; failure: what, where something was not done
 //! ```
@@ -31,14 +32,15 @@ mod network;
 mod own_config;
 mod pass;
 mod settled;
+mod share;
 mod since;
 
 use std::future::Future;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
-use kube::Client;
 use kube::api::DynamicObject;
+use kube::{Client, ResourceExt as _};
 use opensdn_config_api::apply::Timing;
 use opensdn_config_api::lock;
 use opensdn_runtime::apply::Context as Writer;
@@ -49,8 +51,11 @@ use condition::Said;
 use connections::Connections;
 use fights::Fights;
 use settled::Settled;
+use share::Share;
 use since::Since;
 
+use crate::cache::Cache;
+use crate::kind::Kind;
 use crate::names;
 use crate::reconcile::Error;
 
@@ -64,7 +69,7 @@ const ATTEMPTS: u32 = 3;
 /// How long the lock is waited for.
 const LOCK: Duration = Duration::from_secs(10);
 /// How long a pass may be at work in a cloud.
-const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(180);
 
 /// What passes over these objects remember.
 pub struct Clouds {
@@ -72,6 +77,7 @@ pub struct Clouds {
     fights: Fights,
     settled: Settled,
     since: Since,
+    share: Share,
     /// Writes conditions beside those of components.
     writer: Writer,
     /// How often a cloud is looked at.
@@ -90,6 +96,7 @@ impl Clouds {
             fights: Fights::default(),
             settled: Settled::default(),
             since: Since::default(),
+            share: Share::default(),
             writer: Writer::new(client, names::NETWORK_OPERATOR),
             interval,
             forget_after,
@@ -100,6 +107,16 @@ impl Clouds {
     pub(crate) fn changes(&self) -> Option<impl Stream<Item = User> + use<'_>> {
         let changes = self.connections.changes()?;
         Some(changes.inspect(|user| self.settled.ask(&user.uid)))
+    }
+
+    /// Knows nothing any more of an object that is not there: it may have gone while a pass was made, or before it had the
+    /// finalizer.
+    pub(crate) fn forget_if_gone(&self, cache: &Cache, kind: Kind, object: &DynamicObject) {
+        let namespace = object.namespace().unwrap_or_default();
+        let there = cache.get(kind, &namespace, &object.name_any());
+        if there.is_none_or(|there| there.metadata.uid != object.metadata.uid) {
+            self.forget(object);
+        }
     }
 
     fn forget(&self, object: &DynamicObject) {

@@ -29,6 +29,7 @@ use crate::cache::{Cache, Feed, label_selector};
 use crate::cloud::{self, Clouds};
 use crate::component::{ComponentKind, word};
 use crate::components::{self, COMPONENTS};
+use crate::gone::Gone;
 use crate::introspect::Introspect;
 use crate::kind::{Kind, Source};
 use crate::manager;
@@ -55,6 +56,7 @@ pub struct Controllers {
     all: Arc<Vec<Controller>>,
     /// Only who leads fills the queues: those of the others are not read.
     is_leading: Arc<AtomicBool>,
+    gone: Arc<Gone>,
 }
 
 /// What all passes need.
@@ -88,6 +90,11 @@ impl Subject {
             Self::Network => "Network",
             _ => self.kind().name(),
         }
+    }
+
+    /// Whether its objects have something in a cloud.
+    fn has_cloud(self) -> bool {
+        matches!(self, Self::NestedCluster | Self::LinkLocalService | Self::Network)
     }
 
     fn kind(self) -> Kind {
@@ -150,7 +157,7 @@ impl Controllers {
                 writers.push((writer, Feed::new(kind, scope), events, check));
             }
         }
-        let this = Self { all: Arc::new(all), is_leading: Arc::default() };
+        let this = Self { all: Arc::new(all), is_leading: Arc::default(), gone: Arc::default() };
         for (number, (writer, feed, events, check)) in writers.into_iter().enumerate() {
             let cache = cache.clone();
             tokio::spawn(this.clone().follow_objects(number, writer, feed, cache, events, check));
@@ -223,6 +230,13 @@ impl Controllers {
             writer.apply_watcher_event(&event);
             match event {
                 watcher::Event::Apply(object) => self.enqueue(controller, &object),
+                // Who does not lead knows no cloud.
+                watcher::Event::Delete(object)
+                    if controller.subject.has_cloud()
+                        && self.is_leading.load(Ordering::Acquire) =>
+                {
+                    self.gone.send(controller.subject.kind(), object);
+                }
                 // What came by a list is in the store only now.
                 watcher::Event::InitDone => {
                     for object in controller.store.state() {
@@ -402,9 +416,13 @@ impl Controllers {
         let asked = shared.clone();
         asking.spawn(async move { asked.ctx.introspect.run(&asked.ctx.cache).await });
         self.enqueue_everything();
+        let forget = |kind: Kind, object: &DynamicObject| {
+            shared.clouds.forget_if_gone(&shared.ctx.cache, kind, object);
+        };
         tokio::select! {
             _ = running => {}
             () = self.follow_clouds(&shared.clouds) => {}
+            () = self.gone.each(forget) => {}
             () = self.follow_upgrades(&shared.upgrades) => {}
             () = self.follow_daemons(&shared.ctx.introspect) => {}
             () = overdue(drain) => {
@@ -508,6 +526,7 @@ async fn pass(
 ) -> Result<Action, Error> {
     let (started, Shared { ctx, clouds, upgrades, under_way }) = (Instant::now(), shared);
     let _under_way = under_way.start(subject.name(), &object);
+    let looked_at = object.clone();
     let ended = async {
         match subject {
             Subject::Component(component) => reconcile(ctx, component, resource, object).await,
@@ -521,6 +540,9 @@ async fn pass(
         }
     };
     let ended = apart(Box::pin(ended)).await;
+    if subject.has_cloud() {
+        clouds.forget_if_gone(&ctx.cache, subject.kind(), &looked_at);
+    }
     let result = if ended.is_ok() { Outcome::Success } else { Outcome::Error };
     ctx.metrics.pass(subject.name(), result, started.elapsed());
     ended

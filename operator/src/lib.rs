@@ -42,6 +42,7 @@ pub mod controller;
 pub mod ensemble;
 pub mod ensembles;
 pub mod exec;
+mod gone;
 pub mod introspect;
 pub mod kind;
 pub mod manager;

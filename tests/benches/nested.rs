@@ -193,6 +193,7 @@ fn choices(id: &ClusterId) -> Outcome<Choices> {
             pod_subnets: vec!["10.32.0.0/12".parse()?],
             service_subnets: vec!["10.96.0.0/12".parse()?],
             fabric_subnets: vec!["10.64.0.0/12".parse()?],
+            not_given: opensdn_nested::NotGiven::OfImage,
             nodes: Fact::Known(nodes.into()),
             api_service: Fact::Known(Ipv4Addr::new(10, 96, 0, 1)),
         },

@@ -36,6 +36,7 @@ mod metrics_page;
 mod module_order;
 mod operator;
 mod operator_cloud;
+mod operator_cloud_hostile;
 mod operator_ensembles;
 mod operator_faults;
 mod operator_given_ca;

@@ -62,6 +62,7 @@ const PROGRAMS: [Program; 2] = [
             "template",
             "build",
             "introspect",
+            "gone",
             "metrics",
             "report",
             "reconcile",

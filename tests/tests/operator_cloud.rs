@@ -3,6 +3,8 @@
 
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
+use std::time::Duration;
+
 use http::Method;
 use opensdn_testing::config_api::{
     Disturbance, FakeConfigApi, Mode, Service, Settings, Times, Tls, User, WorkedExample,
@@ -17,20 +19,20 @@ use serde_json::{Value, json};
 use crate::operator::{TRUST, calls, get, redis};
 use crate::operator_given_ca::{authority, secret};
 
-const CLUSTER: [&str; 2] = ["nestedclusters.opensdn.io", "a"];
+pub(crate) const CLUSTER: [&str; 2] = ["nestedclusters.opensdn.io", "a"];
 const SERVICE: [&str; 2] = ["linklocalservices.opensdn.io", "exporter"];
 const CONFIG: [&str; 2] = ["configs.tf.tungsten.io", "config1"];
-const PASSWORD: &str = "not-to-be-seen";
+pub(crate) const PASSWORD: &str = "not-to-be-seen";
 
 /// A cluster with the operator, and a cloud.
-struct World {
-    sandbox: Sandbox,
-    _operator: Operator,
-    api: FakeConfigApi,
+pub(crate) struct World {
+    pub(crate) sandbox: Sandbox,
+    pub(crate) operator: Operator,
+    pub(crate) api: FakeConfigApi,
 }
 
 impl World {
-    async fn start() -> Result<Self, Failed> {
+    pub(crate) async fn start() -> Result<Self, Failed> {
         Self::with(Settings {
             mode: Mode::CloudAdmin,
             users: vec![User::new("admin", PASSWORD, &["admin"])],
@@ -48,7 +50,7 @@ impl World {
         WorkedExample::fill(&api).map_err(|refusal| refusal.text)?;
         let sandbox = Sandbox::builder().only_api_server().start().await?;
         let operator = Operator::install_looking_at_clouds_every(&sandbox, 1, interval).await?;
-        Ok(Self { sandbox, _operator: operator, api })
+        Ok(Self { sandbox, operator, api })
     }
 
     /// The namespace has a Config on a node at which the fake listens, and trusts its certificate.
@@ -87,7 +89,7 @@ impl World {
         Ok(())
     }
 
-    async fn login(&self, password: &str) -> Outcome {
+    pub(crate) async fn login(&self, password: &str) -> Outcome {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cloud", "namespace": "tf"},
             "stringData": {"OS_AUTH_URL": self.api.keystone_url(), "OS_USERNAME": "admin",
                 "OS_PASSWORD": password, "OS_PROJECT_NAME": "admin", "OPENSDN_CONFIG_API": self.api.url()}});
@@ -96,17 +98,21 @@ impl World {
     }
 
     /// The worked example, by option 2 unless `more` says otherwise.
-    async fn create(&self, more: Value) -> Outcome {
+    pub(crate) async fn create(&self, more: Value) -> Outcome {
+        send(&self.sandbox, &["create"], &self.object(&more)?).await?.success();
+        Ok(())
+    }
+
+    /// The same, not created yet.
+    pub(crate) fn object(&self, more: &Value) -> Result<Value, Failed> {
         let api = json!({"urls": [self.api.url()], "credentialsSecretName": "cloud"});
         let mut fields = json!({"connectivity": "LinkLocal", "configApi": api});
         let all = fields.as_object_mut().ok_or("no object")?;
         all.extend(more.as_object().cloned().unwrap_or_default());
-        let object = WorkedExample::nested_cluster(&self.api, &fields);
-        send(&self.sandbox, &["create"], &object).await?.success();
-        Ok(())
+        Ok(WorkedExample::nested_cluster(&self.api, &fields))
     }
 
-    async fn ready(&self, what: [&str; 2]) -> (String, String, String) {
+    pub(crate) async fn ready(&self, what: [&str; 2]) -> (String, String, String) {
         let object = get(&self.sandbox, what).await;
         let all = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
         let one = all.into_iter().find(|one| one["type"] == "Ready").unwrap_or_default();
@@ -114,7 +120,7 @@ impl World {
         (text("status"), text("reason"), text("message"))
     }
 
-    async fn until(&self, what: [&str; 2], status: &str, reason: &str) {
+    pub(crate) async fn until(&self, what: [&str; 2], status: &str, reason: &str) {
         let is = async || {
             let (now, why, _) = self.ready(what).await;
             now == status && why == reason
@@ -122,14 +128,14 @@ impl World {
         eventually(&format!("{} is {status} for {reason}", what[0]), is).await;
     }
 
-    async fn delete(&self, what: [&str; 2]) -> Outcome {
+    pub(crate) async fn delete(&self, what: [&str; 2]) -> Outcome {
         kubectl(&self.sandbox, &["delete", "-n", "tf", what[0], what[1], "--wait=false"])
             .await?
             .success();
         Ok(())
     }
 
-    async fn gone(&self, what: [&str; 2]) {
+    pub(crate) async fn gone(&self, what: [&str; 2]) {
         let is_gone = async || get(&self.sandbox, what).await == Value::Null;
         eventually(&format!("{} is gone", what[0]), is_gone).await;
     }
@@ -273,6 +279,38 @@ async fn with_a_writer_that_never_gives_in_the_operator_gives_up_after_a_while()
         .await?
         .success();
     world.until(CLUSTER, "True", "InPlace").await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_writer_that_takes_the_port_pools_away_again_and_again_is_not_fought_for_all_time()
+-> Outcome {
+    let world = World::start().await?;
+    world.login(PASSWORD).await?;
+    world.create(json!({"connectivity": "FabricSNAT"})).await?;
+    world.until(CLUSTER, "True", "InPlace").await;
+    let uuid = world.api.global_vrouter_config();
+    let none = json!({"port_translation_pools": {"port_translation_pool": []}});
+    let takes_away = async {
+        loop {
+            world.api.update(&uuid, none.clone()).map_err(|refusal| refusal.text)?;
+            // So that it is seen in between, and put right.
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        #[allow(unreachable_code, reason = "it says of what kind an error is")]
+        Ok::<(), Failed>(())
+    };
+    tokio::select! {
+        ended = takes_away => ended?,
+        () = world.until(CLUSTER, "False", "GivenUp") => {}
+    }
+    let (_, _, message) = world.ready(CLUSTER).await;
+    assert!(
+        message.contains("OSDN3099") && message.contains("port translation pools"),
+        "{message}"
+    );
+    let repairs = world.events("DriftRepaired").await;
+    assert!(repairs.iter().any(|note| note.contains("port translation pools")), "{repairs:?}");
     Ok(())
 }
 

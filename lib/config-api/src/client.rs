@@ -17,8 +17,10 @@ use tokio::time::Instant;
 
 use crate::jitter::jittered;
 use crate::keystone::{self, Keystone, Token};
+use crate::limits;
 
 pub(crate) use answer::Answer;
+use answer::Texts;
 pub use error::{Error, Refusal, SentToken};
 
 /// The first wait until the same is asked again; each is twice as long as the one before.
@@ -40,6 +42,7 @@ pub struct ConfigApi {
     limit: Duration,
     calls: AtomicU64,
     most_values: usize,
+    texts: Texts,
     /// The clock of the server at a time of ours.
     clock: Mutex<Option<(SystemTime, Instant)>>,
 }
@@ -72,6 +75,8 @@ pub(crate) struct Call<'a> {
 pub(crate) enum Reading {
     /// As JSON that comes to its end.
     Whole,
+    /// The same, element by element.
+    List,
     /// As events, by the caller, as they come.
     Events,
 }
@@ -119,6 +124,7 @@ impl ConfigApi {
             limit,
             calls: AtomicU64::new(0),
             most_values: values::MOST_VALUES,
+            texts: Texts::Shown,
             clock: Mutex::default(),
         })
     }
@@ -127,6 +133,12 @@ impl ConfigApi {
     #[must_use]
     pub fn with_most_values(self, most_values: usize) -> Self {
         Self { most_values, ..self }
+    }
+
+    /// Errors have no word of what the server says: who chose the server need not be who may read what it says.
+    #[must_use]
+    pub fn without_texts(self) -> Self {
+        Self { texts: Texts::Hidden, ..self }
     }
 
     /// How many requests were sent to its servers, repeated ones as well.
@@ -157,7 +169,7 @@ impl ConfigApi {
         let call = Call { reading: Reading::Events, ..Call::new(Method::GET, path) };
         match self.each(&call, Instant::now() + self.limit).await? {
             Answer::Events(body) => Ok(body),
-            Answer::Body { .. } | Answer::NotModified => Err(Error::Unreadable {
+            Answer::Body { .. } | Answer::List(_) | Answer::NotModified => Err(Error::Unreadable {
                 address: "that was asked".to_owned(),
                 what: format!("GET {path}"),
                 why: "no events".to_owned(),
@@ -263,9 +275,15 @@ impl ConfigApi {
         limit: Duration,
     ) -> Result<Answer, Error> {
         let what = format!("{} {}", call.method, call.path);
-        let (address_text, most, reading) = (address.to_string(), call.most, call.reading);
-        let most_values = self.most_values;
-        let asked = answer::Asked { address: address_text, what, most, most_values, reading };
+        let (most, most_values) = limits::lower(call.most, self.most_values);
+        let asked = answer::Asked {
+            address: address.to_string(),
+            what,
+            most,
+            most_values,
+            reading: call.reading,
+            texts: self.texts,
+        };
         let request = call.request(address, token).map_err(|_| asked.unreadable("no request"))?;
         self.calls.fetch_add(1, Ordering::Relaxed);
         let begin = Instant::now();
@@ -283,7 +301,7 @@ impl ConfigApi {
 impl Reading {
     fn media_type(self) -> &'static str {
         match self {
-            Self::Whole => "application/json",
+            Self::Whole | Self::List => "application/json",
             Self::Events => "text/event-stream",
         }
     }

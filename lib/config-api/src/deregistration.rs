@@ -225,8 +225,8 @@ impl fmt::Display for Registered {
 pub async fn registered(api: &ConfigApi, kind: NodeKind) -> Result<Vec<Registered>, Error> {
     let fields = kind.fields();
     let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
-    let all = api.list(kind.object(), &fields, &[]).await?;
-    let mut nodes: Vec<_> = all.iter().filter_map(|one| node::registered(kind, one)).collect();
+    let read = |one| node::registered(kind, &one);
+    let mut nodes: Vec<_> = api.list(kind.object(), &fields, &[], read).await?;
     nodes.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(nodes)
 }

@@ -55,12 +55,10 @@ pub struct Node {
 pub async fn nodes(api: &ConfigApi, role: Role) -> Result<Vec<Node>, Error> {
     let kind = role.kind();
     let field = format!("{}_ip_address", kind.replace('-', "_"));
-    let all = api.list(kind, &[&field], &[]).await?;
-    let node = |object: &Fields| Node {
-        name: own_name(object),
-        address: text(object, &field).parse().ok(),
+    let node = |object: Fields| {
+        Some(Node { name: own_name(&object), address: text(&object, &field).parse().ok() })
     };
-    let mut nodes: Vec<Node> = all.iter().map(node).collect();
+    let mut nodes: Vec<Node> = api.list(kind, &[&field], &[], node).await?;
     nodes.sort_by_key(|node| node.address);
     Ok(nodes)
 }

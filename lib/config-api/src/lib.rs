@@ -11,6 +11,7 @@ pub mod encapsulation;
 pub mod fields;
 mod jitter;
 pub mod keystone;
+pub mod limits;
 pub mod link_local;
 pub mod lock;
 mod operations;

@@ -190,7 +190,7 @@ impl ConfigApi {
                 let object = value.get(kind).and_then(Value::as_object);
                 Since::Changed { last_modified: object.map(last_modified).unwrap_or_default() }
             }
-            Some(Answer::Events(_)) | None => Since::Gone,
+            Some(Answer::List(_) | Answer::Events(_)) | None => Since::Gone,
         })
     }
 
@@ -203,35 +203,33 @@ impl ConfigApi {
         self.one(kind, &path).await
     }
 
-    /// All objects of a kind with these fields; `query` narrows them down.
+    /// What `take` makes of each object of a kind with these fields; `query` narrows them down. An object at a time is in
+    /// memory, and what is made of it.
     ///
     /// # Errors
     /// It does not answer, or refuses.
-    pub async fn list(
+    pub async fn list<T>(
         &self,
         kind: &str,
         fields: &[&str],
         query: &[(&str, &str)],
-    ) -> Result<Vec<Map<String, Value>>, Error> {
+        mut take: impl FnMut(Map<String, Value>) -> Option<T>,
+    ) -> Result<Vec<T>, Error> {
         let fields = fields.join(",");
         let all = [("detail", "true"), ("exclude_hrefs", "1"), ("fields", &fields)];
         let query = all.iter().chain(query).map(|(key, value)| format!("{key}={}", escaped(value)));
         let path = format!("/{kind}s?{}", query.collect::<Vec<String>>().join("&"));
-        let call = Call { most: MOST_OF_LIST, ..Call::new(Method::GET, &path) };
-        let mut answer = self.value(&call).await?;
-        // What is no list was not read: an empty one says so.
-        let Some(Value::Array(all)) = answer.get_mut(format!("{kind}s")).map(Value::take) else {
-            return Err(Error::Unreadable {
-                address: "that was asked".to_owned(),
-                what: format!("GET /{kind}s"),
-                why: "something that is no list".to_owned(),
-            });
-        };
-        let object = |mut one: Value| match one.get_mut(kind).map(Value::take) {
-            Some(Value::Object(fields)) => Some(fields),
-            _ => None,
-        };
-        Ok(all.into_iter().filter_map(object).collect())
+        let reading = Reading::List;
+        let call = Call { most: MOST_OF_LIST, reading, ..Call::new(Method::GET, &path) };
+        let mut taken = Vec::new();
+        if let Answer::List(list) = self.call(&call).await? {
+            list.each(&format!("{kind}s"), |mut one| {
+                if let Some(Value::Object(fields)) = one.get_mut(kind).map(Value::take) {
+                    taken.extend(take(fields));
+                }
+            })?;
+        }
+        Ok(taken)
     }
 
     /// Replaces properties whole; others stay. It is not repeated where it may have been done: what has been read before
@@ -294,7 +292,7 @@ impl ConfigApi {
     async fn value(&self, call: &Call<'_>) -> Result<Value, Error> {
         Ok(match self.call(call).await? {
             Answer::Body { value, .. } => value,
-            Answer::NotModified | Answer::Events(_) => Value::Null,
+            Answer::NotModified | Answer::List(_) | Answer::Events(_) => Value::Null,
         })
     }
 }

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::client::{ConfigApi, Error};
-use crate::fields::{Fields, full_name, items};
+use crate::fields::{Fields, full_name, items, own_name, text};
 
 const KIND: &str = "virtual-network";
 const FABRIC_SNAT: &str = "fabric_snat";
@@ -75,12 +75,33 @@ pub struct Subnet {
     pub length: u8,
 }
 
-/// All networks, with what [`subnets`] reads of them.
+/// A virtual network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// Its UUID.
+    pub uuid: String,
+    /// Its fully qualified name, with colons.
+    pub full_name: String,
+    /// The last part of it.
+    pub name: String,
+    /// Its subnets; none are those of a flat IPAM.
+    pub subnets: Vec<Subnet>,
+}
+
+/// All networks.
 ///
 /// # Errors
 /// The Config API does not answer, or refuses.
-pub async fn all(api: &ConfigApi) -> Result<Vec<Fields>, Error> {
-    api.list(KIND, &[IPAM_REFS], &[]).await
+pub async fn all(api: &ConfigApi) -> Result<Vec<Network>, Error> {
+    let network = |fields: Fields| {
+        Some(Network {
+            uuid: text(&fields, "uuid").to_owned(),
+            full_name: full_name(&fields),
+            name: own_name(&fields),
+            subnets: subnets_of(&fields).collect(),
+        })
+    };
+    api.list(KIND, &[IPAM_REFS], &[], network).await
 }
 
 /// The subnets of a network, with its field `network_ipam_refs`; none for those of a flat IPAM.
@@ -93,18 +114,20 @@ pub fn subnets_of(network: &Fields) -> impl Iterator<Item = Subnet> {
 ///
 /// # Errors
 /// The Config API does not answer, or refuses.
-pub async fn subnets(api: &ConfigApi, networks: &[Fields]) -> Result<Vec<Subnet>, Error> {
-    let mut found: Vec<Subnet> = networks.iter().flat_map(subnets_of).collect();
+pub async fn subnets(api: &ConfigApi, networks: &[Network]) -> Result<Vec<Subnet>, Error> {
     let kind = "network-ipam";
-    for ipam in api.list(kind, &["ipam_subnets"], &[]).await? {
+    let of_ipam = |ipam: Fields| {
         if full_name(&ipam).ends_with(OF_SERVICE_CHAINS) {
-            continue;
+            return None;
         }
         let property = ipam.get("ipam_subnets");
         let list = property.map(|property| property.get("subnets").unwrap_or(property));
-        found.extend(list_of(list).filter_map(|one| subnet(kind, &ipam, one)));
-    }
-    Ok(found)
+        let subnets = list_of(list).filter_map(|one| subnet(kind, &ipam, one));
+        Some(subnets.collect::<Vec<Subnet>>())
+    };
+    let of_ipams = api.list(kind, &["ipam_subnets"], &[], of_ipam).await?;
+    let of_networks = networks.iter().flat_map(|network| network.subnets.clone());
+    Ok(of_networks.chain(of_ipams.into_iter().flatten()).collect())
 }
 
 fn subnet(kind: &str, owner: &Fields, of: &Value) -> Option<Subnet> {

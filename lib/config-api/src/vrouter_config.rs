@@ -129,33 +129,67 @@ pub(crate) async fn remove_annotation(
 /// What was done about the port pools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnsuredPools {
-    /// There were none: they have been added.
+    /// What was missing has been added.
     Added,
-    /// There are some, which stay as they are.
+    /// Both protocols have one. They stay as they are.
     Present,
 }
 
-/// Adds the port pools that fabric SNAT needs, where there are none: the numbers of kube-manager, which writes its own
-/// over any others when it starts. `confirm` is how long to wait until none are taken for none: a writer that replaces
+/// Adds the port pools that fabric SNAT needs, of each protocol that has none: the numbers of kube-manager, which writes its
+/// own over any others when it starts. `confirm` is how long to wait until none are taken for none: a writer that replaces
 /// them removes them first.
 ///
 /// # Errors
 /// The Config API does not answer, or refuses.
 pub async fn ensure_pools(api: &ConfigApi, confirm: Duration) -> Result<EnsuredPools, ReadError> {
     let read = read_confirmed(api, confirm, |config| !config.pools.is_empty()).await?;
-    if !read.pools.is_empty() {
+    let there: Vec<&str> = read.pools.iter().filter_map(protocol_of).collect();
+    let missing = our_pools()
+        .into_iter()
+        .filter(|pool| protocol_of(pool).is_some_and(|protocol| !there.contains(&protocol)));
+    let missing: Vec<Value> = missing.collect();
+    if missing.is_empty() {
         return Ok(EnsuredPools::Present);
     }
     // By position, so that adding them twice does not make four.
-    let positions = ["0", "1"].into_iter().zip(our_pools());
-    let add = positions.map(|(position, value)| Element::Put {
+    let positions = (read.pools.len()..).map(|position| position.to_string());
+    let added: Vec<(String, Value)> = positions.zip(missing).collect();
+    let add = added.iter().map(|(position, value)| Element::Put {
         field: POOLS,
         operation: "add",
         position,
-        value,
+        value: value.clone(),
     });
     api.update(&read.uuid, &add.collect::<Vec<_>>()).await?;
     Ok(EnsuredPools::Added)
+}
+
+/// `tcp` or `udp`, whose flows agents translate by this pool; none where it is of another protocol, or has no ports.
+#[must_use]
+pub fn protocol_of(pool: &Value) -> Option<&'static str> {
+    let number = |value: &Value| match value {
+        Value::String(text) => text.parse().ok(),
+        value => value.as_u64(),
+    };
+    let port = |name: &str| number(pool.get("port_range")?.get(name)?);
+    let has_range = port("start_port")
+        .zip(port("end_port"))
+        .is_some_and(|(start, end)| start > 0 && start <= end);
+    let has_count = pool.get("port_count").and_then(number).is_some_and(|count| count > 0);
+    if !has_range && !has_count {
+        return None;
+    }
+    match pool.get("protocol")?.as_str()?.to_ascii_lowercase().as_str() {
+        "tcp" | "6" => Some("tcp"),
+        "udp" | "17" => Some("udp"),
+        _ => None,
+    }
+}
+
+/// Whether there are pools that are not those of kube-manager.
+#[must_use]
+pub fn are_of_others(pools: &[Value]) -> bool {
+    !pools.is_empty() && pools.iter().map(plain).collect::<Vec<Value>>() != our_pools()
 }
 
 /// Takes the port pools back, where they are as [`ensure_pools`] adds them; `confirm` is that of it.
@@ -169,7 +203,7 @@ pub async fn remove_pools(api: &ConfigApi, confirm: Duration) -> Result<RemovedP
     }
     let mut failed = None;
     for _ in 0..ATTEMPTS {
-        if read.pools.iter().map(plain).collect::<Vec<Value>>() != our_pools() {
+        if are_of_others(&read.pools) {
             return Ok(RemovedPools::Kept);
         }
         let none = json!({"port_translation_pool": []});

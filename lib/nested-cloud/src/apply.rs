@@ -98,7 +98,7 @@ impl Work<'_> {
         }
         let Some(network) = &self.network else { return Ok(true) };
         let snat = virtual_network::fabric_snat(self.api, network).await?;
-        Ok(snat == Some(Snat::On) && ours.snat.contains_key(network) && !config.pools.is_empty())
+        Ok(snat == Some(Snat::On) && ours.snat.contains_key(network) && has_pools(&config.pools))
     }
 
     /// Whether a network of the record is not that of the nodes any more.
@@ -139,6 +139,12 @@ impl Work<'_> {
         };
         Ok(Applied { pools, rows, snat, snat_off, calls: 0 })
     }
+}
+
+/// Whether both protocols have one.
+fn has_pools(pools: &[Value]) -> bool {
+    let there: Vec<&str> = pools.iter().filter_map(vrouter_config::protocol_of).collect();
+    ["tcp", "udp"].iter().all(|protocol| there.contains(protocol))
 }
 
 /// The network on which SNAT is to be; none where the plan leaves it.

@@ -51,6 +51,8 @@ impl Error {
                 | rows::Error::Read(ReadError::Api(error))
                 | rows::Error::Lock(lock::Error::Api(error)),
             ) => Some(error),
+            // That the last write was refused says more than that none was there afterwards.
+            Self::Rows(rows::Error::Fought(fought)) => fought.source.as_ref(),
             _ => None,
         }
     }

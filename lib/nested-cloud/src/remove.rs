@@ -9,7 +9,7 @@ use std::time::Duration;
 use opensdn_config_api::ConfigApi;
 use opensdn_config_api::apply::{self as rows, Outcome, Request, Timing};
 use opensdn_config_api::edit::{Foreign, Unwanted};
-use opensdn_config_api::fields::full_name;
+use opensdn_config_api::fields::{Fields, full_name, text};
 use opensdn_config_api::lock::{self, Lock};
 use opensdn_config_api::ownership::{ClusterId, How, Pools, Records};
 use opensdn_config_api::virtual_network::Snat;
@@ -177,12 +177,11 @@ async fn needs_pools(api: &ConfigApi, off: &[Network], records: &Records) -> Res
     if !records.other_networks.is_empty() {
         return Ok(true);
     }
-    let all = api.list("virtual-network", &["fabric_snat"], &[]).await?;
-    Ok(all.iter().any(|network| {
-        let uuid = network.get("uuid").and_then(Value::as_str).unwrap_or_default();
-        network.get("fabric_snat") == Some(&Value::Bool(true))
-            && !off.iter().any(|one| one.uuid == uuid)
-    }))
+    let needs = |network: Fields| {
+        let is_off = off.iter().any(|one| one.uuid == text(&network, "uuid"));
+        (network.get("fabric_snat") == Some(&Value::Bool(true)) && !is_off).then_some(())
+    };
+    Ok(!api.list("virtual-network", &["fabric_snat"], &[], needs).await?.is_empty())
 }
 
 /// Takes it away. `save` gets the rows before the first write and says where they are then.

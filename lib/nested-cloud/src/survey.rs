@@ -72,6 +72,9 @@ pub async fn survey(api: &ConfigApi, asked: &Asked<'_>) -> Result<Live, Error> {
             .clone()
             .map_or_else(Fact::Unknown, |config| Fact::Known(config.rows.rows().to_vec())),
         records: records(&config, asked.id),
+        pools_of_others: config.clone().map_or_else(Fact::Unknown, |config| {
+            Fact::Known(vrouter_config::are_of_others(&config.pools))
+        }),
         pools: config.map_or_else(Fact::Unknown, |config| Fact::Known(protocols(&config))),
         underlay: of(&computes, async |all| underlay::addresses(api, all).await).await,
         addresses: of(&ips, async |all| network::addresses(api, all).await).await,
@@ -97,14 +100,8 @@ fn records(config: &Result<VrouterConfig, String>, id: &ClusterId) -> Fact<Recor
 }
 
 fn protocols(config: &VrouterConfig) -> BTreeSet<Protocol> {
-    let names = config.pools.iter().filter_map(|pool| pool.get("protocol")?.as_str());
-    names
-        .filter_map(|name| match name.to_ascii_lowercase().as_str() {
-            "tcp" | "6" => Some(Protocol::Tcp),
-            "udp" | "17" => Some(Protocol::Udp),
-            _ => None,
-        })
-        .collect()
+    let names = config.pools.iter().filter_map(vrouter_config::protocol_of);
+    names.map(|name| if name == "tcp" { Protocol::Tcp } else { Protocol::Udp }).collect()
 }
 
 async fn mode(api: &ConfigApi) -> Fact<AaaMode> {
@@ -112,7 +109,10 @@ async fn mode(api: &ConfigApi) -> Fact<AaaMode> {
         Ok(Mode::NoAuth) => Fact::Known(AaaMode::NoAuth),
         Ok(Mode::CloudAdmin) => Fact::Known(AaaMode::CloudAdmin),
         Ok(Mode::Rbac) => Fact::Known(AaaMode::Rbac),
-        Ok(Mode::Other(mode)) => Fact::Unknown(format!("the Config API says {mode:?}")),
+        // Its own word may be anything, also the token that was sent.
+        Ok(Mode::Other(_)) => {
+            Fact::Unknown("the Config API says a mode that is not known".to_owned())
+        }
         Err(error) => Fact::Unknown(error_chain(&error)),
     }
 }

@@ -108,6 +108,8 @@ catalogue! {
     SubnetOfOtherCluster = "OSDN3078", Warning,
         "a subnet of the cluster overlaps one of another nested cluster";
     PasswordUnusable = "OSDN3079", Warning, "kube-manager cannot log in by a password";
+    PoolsOverwritten = "OSDN3089", Warning,
+        "port translation pools of others are replaced by kube-manager's";
     MayNotWrite = "OSDN3097", Error, "the login may not write what the cluster needs";
 }
 

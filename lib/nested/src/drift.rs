@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::catalogue::Code;
 use crate::finding::{Finding, Subject};
-use crate::plan::{Part, Plan, SnatAction};
+use crate::plan::{Part, Plan, PoolsAction, SnatAction};
 use crate::rows::{Change, Fate, PlannedRow};
 
 macro_rules! states {
@@ -84,7 +84,8 @@ impl fmt::Display for Drift {
     }
 }
 
-/// Each service of the plan in its order, then those of our record that are to go, then fabric SNAT. Where the rows of
+/// Each service of the plan in its order, then those of our record that are to go, fabric SNAT, and port pools that are
+/// missing. Where the rows of
 /// the cloud were not read, there is none.
 #[must_use]
 pub fn drift(plan: &Plan) -> Vec<Drift> {
@@ -111,7 +112,14 @@ pub fn drift(plan: &Plan) -> Vec<Drift> {
         state,
         found: None,
     });
-    planned.chain(orphans).chain(snat).collect()
+    let pools = matches!(plan.pools, PoolsAction::Add(_)).then(|| Drift {
+        name: "port translation pools".to_owned(),
+        service: "TCP and UDP".to_owned(),
+        target: "the fabric".to_owned(),
+        state: State::Missing,
+        found: None,
+    });
+    planned.chain(orphans).chain(snat).chain(pools).collect()
 }
 
 impl Drift {

@@ -66,6 +66,7 @@ pub(crate) fn choices(record: &str, profile: Profile) -> Choices {
             pod_subnets: network("10.32.0.0/12"),
             service_subnets: network("10.96.0.0/12"),
             fabric_subnets: network("10.64.0.0/12"),
+            not_given: crate::NotGiven::OfImage,
             nodes: Fact::Known(nodes.map(|(name, node)| (name.to_owned(), ip(node))).into()),
             api_service: Fact::Known(ip("10.96.0.1")),
         },
@@ -108,6 +109,7 @@ pub(crate) fn empty_cloud() -> Live {
             ..NodeNetwork::default()
         })),
         pools: Fact::Known(BTreeSet::from([Protocol::Tcp, Protocol::Udp])),
+        pools_of_others: Fact::Known(false),
         interfaces: Fact::Known(BTreeMap::from([
             (ip("10.0.0.10"), interface("vmi-1")),
             (ip("10.0.0.11"), interface("vmi-2")),

@@ -123,23 +123,36 @@ pub struct Permissions {
 /// The cluster itself.
 #[derive(Clone, Debug)]
 pub struct Kubernetes {
-    /// Networks of pods; none: the image takes its own.
+    /// Networks of pods; none: see `not_given`.
     pub pod_subnets: Vec<Subnet>,
-    /// Networks of Services; none: the image takes its own.
+    /// Networks of Services; none: see `not_given`.
     pub service_subnets: Vec<Subnet>,
-    /// Networks of pods in the fabric; none: the image takes its own.
+    /// Networks of pods in the fabric; none: see `not_given`.
     pub fabric_subnets: Vec<Subnet>,
+    /// What networks are that are not given.
+    pub not_given: NotGiven,
     /// The InternalIPs of the nodes by their names.
     pub nodes: Fact<BTreeMap<String, Ipv4Addr>>,
     /// The ClusterIP of the Service `kubernetes`.
     pub api_service: Fact<Ipv4Addr>,
 }
 
+/// What the networks of a cluster are that are not given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum NotGiven {
+    /// Those that the image of kube-manager takes.
+    #[default]
+    OfImage,
+    /// Not known, and why: somebody else makes the workloads.
+    Unknown(String),
+}
+
 impl Kubernetes {
-    /// The networks that kube-manager has in the end, with what they are of: what is not given is upstream's default.
+    /// The networks that kube-manager has in the end, as far as they are known, with what they are of.
     pub(crate) fn subnets(&self) -> Vec<(&'static str, Subnet)> {
         let of = |what, given: &[Subnet], default: [u8; 4]| {
-            let default = Subnet::new(default.into(), 12).filter(|_| given.is_empty());
+            let is_of_image = given.is_empty() && self.not_given == NotGiven::OfImage;
+            let default = Subnet::new(default.into(), 12).filter(|_| is_of_image);
             let all: Vec<Subnet> = given.iter().copied().chain(default).collect();
             all.into_iter().map(move |subnet| (what, subnet))
         };
@@ -147,6 +160,15 @@ impl Kubernetes {
             .chain(of("Services", &self.service_subnets, [10, 96, 0, 0]))
             .chain(of("pods in the fabric", &self.fabric_subnets, [10, 64, 0, 0]))
             .collect()
+    }
+
+    /// Why some of them are not known.
+    pub(crate) fn unknown_subnets(&self) -> Option<&str> {
+        let all = [&self.pod_subnets, &self.service_subnets, &self.fabric_subnets];
+        match &self.not_given {
+            NotGiven::Unknown(why) if all.into_iter().any(Vec::is_empty) => Some(why),
+            _ => None,
+        }
     }
 }
 

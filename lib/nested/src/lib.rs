@@ -31,7 +31,7 @@ pub use checks::check_table;
 pub use drift::{Drift, drift};
 pub use finding::{Finding, Severity, Subject, Unknown};
 pub use fingerprint::Fingerprint;
-pub use input::{Choices, Driver, Input, Kubernetes, Permission, Permissions};
+pub use input::{Choices, Driver, Input, Kubernetes, NotGiven, Permission, Permissions};
 pub use live::{Fact, Live};
 pub use plan::{Plan, plan};
 pub use pool::Pool;

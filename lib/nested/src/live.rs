@@ -62,6 +62,8 @@ pub struct Live {
     pub network: Fact<Option<NodeNetwork>>,
     /// The protocols that have a port translation pool.
     pub pools: Fact<BTreeSet<Protocol>>,
+    /// Whether there are pools, and not those that kube-manager sets.
+    pub pools_of_others: Fact<bool>,
     /// The interfaces of the cloud that have the address of a node.
     pub interfaces: Fact<BTreeMap<Ipv4Addr, Vec<Interface>>>,
     /// The names of all virtual-routers.
@@ -86,6 +88,7 @@ impl Live {
             addresses: Fact::Unknown(why.to_owned()),
             network: Fact::Unknown(why.to_owned()),
             pools: Fact::Unknown(why.to_owned()),
+            pools_of_others: Fact::Unknown(why.to_owned()),
             interfaces: Fact::Unknown(why.to_owned()),
             virtual_routers: Fact::Unknown(why.to_owned()),
             may_write: MayWrite {

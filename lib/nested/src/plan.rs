@@ -209,15 +209,13 @@ fn pools(input: &Input, live: &Live) -> PoolsAction {
     }
 }
 
-/// Those of kube-manager, where there is none at all: what is there stays as it is.
+/// Those of kube-manager, of each protocol that has none: what is there stays as it is.
 pub(crate) fn missing_pools(there: &BTreeSet<Protocol>) -> Vec<PortPool> {
-    if !there.is_empty() {
-        return Vec::new();
-    }
-    vec![
+    let all = [
         PortPool { protocol: Protocol::Tcp, first: 56000, last: 57023 },
         PortPool { protocol: Protocol::Udp, first: 57024, last: 58047 },
-    ]
+    ];
+    all.into_iter().filter(|pool| !there.contains(&pool.protocol)).collect()
 }
 
 fn unread(input: &Input, live: &Live) -> Vec<Part> {

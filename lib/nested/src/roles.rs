@@ -112,8 +112,9 @@ impl Profile {
             (Role::ConfigDatabase, Self::Doc | Self::Thrift) => 9161,
             (Role::ConfigDatabase, Self::Cql) => 9041,
             (Role::Zookeeper, _) => ZOOKEEPER_PORT,
-            (Role::Keystone, Self::Doc) => 35357,
-            (Role::Keystone, Self::Thrift | Self::Cql) => 5000,
+            // tf-container-builder `containers/base/common.sh` up to R21.4, and from R24.1 on.
+            (Role::Keystone, Self::Doc | Self::Thrift) => 35357,
+            (Role::Keystone, Self::Cql) => 5000,
             (Role::Vrouter, _) => VROUTER_PORT,
         }
     }
@@ -139,6 +140,7 @@ mod tests {
         assert_eq!(Profile::Doc.port(Role::ConfigDatabase), 9161);
         assert_eq!(Profile::Cql.port(Role::ConfigDatabase), 9041);
         assert_eq!(Profile::Doc.port(Role::Keystone), 35357);
+        assert_eq!(Profile::Thrift.port(Role::Keystone), 35357);
         assert_eq!(Profile::Cql.port(Role::Keystone), 5000);
     }
 }

@@ -20,8 +20,6 @@ use super::connection::{Error, Way};
 const CONNECT: Duration = Duration::from_secs(10);
 /// Of each call with all its repetitions.
 const CALL: Duration = Duration::from_secs(15);
-/// The operator's memory is limited: about 100 MiB for the longest answer, for some 10 000 objects of one kind.
-const MOST_VALUES: usize = 400_000;
 
 /// An object that has something in a cloud.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -162,7 +160,11 @@ fn connect(way: Way) -> Result<ConfigApi, Error> {
         None => None,
     };
     let http = HttpClient::new(way.trust, CONNECT)?;
-    Ok(ConfigApi::new(http, &way.addresses, keystone, CALL)?.with_most_values(MOST_VALUES))
+    // With a login it is known by who gave it where it may be sent. Without, whoever writes the object says whom to ask, and
+    // what is not his to read must not be in its status.
+    let is_without_login = keystone.is_none();
+    let api = ConfigApi::new(http, &way.addresses, keystone, CALL)?;
+    Ok(if is_without_login { api.without_texts() } else { api })
 }
 
 fn lock(all: &Mutex<HashMap<String, Connection>>) -> MutexGuard<'_, HashMap<String, Connection>> {

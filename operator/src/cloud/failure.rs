@@ -30,9 +30,9 @@ pub(super) fn said(error: &Error) -> Said {
     }
 }
 
-/// Whether another writer was at work.
+/// Whether another writer was at work. Writes that the Config API refuses are no fight.
 pub(super) fn is_fight(error: &Error) -> bool {
-    matches!(error, Error::Rows(rows::Error::Fought(_)))
+    matches!(error, Error::Rows(rows::Error::Fought(fought)) if fought.source.is_none())
 }
 
 #[cfg(test)]
@@ -60,6 +60,32 @@ mod tests {
         let missing = Error::Api(client::Error::NoVrouterConfig);
         let message = format!("OSDN3096: {}", text(&missing));
         is(missing, Said::waits("ObjectMissing", message));
+    }
+
+    #[test]
+    fn writes_that_are_refused_are_no_fight_with_another_writer() {
+        let fought = |source: Option<client::Error>| {
+            let fought = rows::Fought {
+                attempts: 3,
+                changes: Vec::new(),
+                vanished: Vec::new(),
+                backup: None,
+                source,
+            };
+            Error::Rows(rows::Error::Fought(Box::new(fought)))
+        };
+        let refused = client::Error::Refused {
+            address: "http://192.0.2.1:8082".to_owned(),
+            what: "PUT /".to_owned(),
+            refusal: Refusal::Unavailable(http_status(503)),
+        };
+        assert!(is_fight(&fought(None)));
+        let refused = fought(Some(refused));
+        assert!(!is_fight(&refused));
+        assert_eq!(
+            (said(&refused).reason(), said(&fought(None)).reason()),
+            ("Unreachable", "Fought")
+        );
     }
 
     fn http_status(code: u16) -> http::StatusCode {

@@ -3,15 +3,20 @@
 
 use std::time::Duration;
 
+use json_patch::jsonptr::PointerBuf;
+use json_patch::{Patch, PatchOperation, RemoveOperation, TestOperation};
 use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject, TypeMeta};
 use kube::runtime::events::{Event, EventType};
+use opensdn_runtime::apply::{apply_as, patch_as, read_as};
 use opensdn_runtime::call::CallError;
 use serde_json::json;
 
 use crate::names::{LEAVE_BEHIND, RELEASE_CLOUD};
 use crate::reconcile::Context;
 
+/// So often the finalizer is looked for anew where others change them.
+const ATTEMPTS: u32 = 5;
 /// How long it is tried.
 const LIMIT: Duration = Duration::from_secs(10 * 60);
 
@@ -26,37 +31,57 @@ pub(super) async fn set(
     resource: &ApiResource,
     object: &DynamicObject,
 ) -> Result<(), CallError> {
-    write(ctx, resource, object, vec![RELEASE_CLOUD.to_owned()]).await
-}
-
-/// Lets the object go.
-pub(super) async fn release(
-    ctx: &Context,
-    resource: &ApiResource,
-    object: &DynamicObject,
-) -> Result<(), CallError> {
-    match write(ctx, resource, object, Vec::new()).await {
-        Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
-        written => written,
-    }
-}
-
-/// By an apply with nothing else in it, so that finalizers of others stay as they are.
-async fn write(
-    ctx: &Context,
-    resource: &ApiResource,
-    object: &DynamicObject,
-    finalizers: Vec<String>,
-) -> Result<(), CallError> {
+    // By an apply with nothing else in it, so that finalizers of others stay as they are.
     let mut intent = DynamicObject::new(&object.name_any(), resource);
     let (api_version, kind) = (resource.api_version.clone(), resource.kind.clone());
     intent.types = Some(TypeMeta { api_version, kind });
     intent.metadata.namespace = object.namespace();
     // One that is gone is not made again, and another of the name is not changed.
     intent.metadata.uid = object.uid();
-    intent.metadata.finalizers = Some(finalizers);
+    intent.metadata.finalizers = Some(vec![RELEASE_CLOUD.to_owned()]);
     intent.data = json!({});
-    opensdn_runtime::apply::apply_as(&ctx.writer, resource, &intent).await.map(drop)
+    apply_as(&ctx.writer, resource, &intent).await.map(drop)
+}
+
+/// Lets the object go, whoever has set the finalizer: an export that was applied again, or a backup, has it from another
+/// writer, and an apply takes away only what is one's own.
+pub(super) async fn release(
+    ctx: &Context,
+    resource: &ApiResource,
+    object: &DynamicObject,
+) -> Result<(), CallError> {
+    let mut object = object.clone();
+    for _ in 0..ATTEMPTS {
+        let Some(patch) = removal(&object) else { return Ok(()) };
+        match patch_as(&ctx.writer, resource, &object, patch).await {
+            Err(error) if error.is_not_found() => return Ok(()),
+            Err(error) => return Err(error),
+            Ok(Some(_)) => return Ok(()),
+            Ok(None) => {}
+        }
+        let (namespace, name) = (object.namespace(), object.name_any());
+        let newest =
+            read_as::<DynamicObject>(&ctx.writer, resource, namespace.as_deref(), &name).await?;
+        match newest.filter(|newest| newest.metadata.uid == object.metadata.uid) {
+            Some(newest) => object = newest,
+            None => return Ok(()),
+        }
+    }
+    // Others change its finalizers all the time: it is tried again at the next event.
+    Ok(())
+}
+
+/// What takes the finalizer away, if the object has it, and nothing where it has changed meanwhile.
+fn removal(object: &DynamicObject) -> Option<Patch> {
+    let at = object.finalizers().iter().position(|one| one == RELEASE_CLOUD)?;
+    let pointer = |text: String| PointerBuf::parse(text).ok();
+    let path = pointer(format!("/metadata/finalizers/{at}"))?;
+    let uid = pointer("/metadata/uid".to_owned())?;
+    Some(Patch(vec![
+        PatchOperation::Test(TestOperation { path: uid, value: json!(object.uid()) }),
+        PatchOperation::Test(TestOperation { path: path.clone(), value: json!(RELEASE_CLOUD) }),
+        PatchOperation::Remove(RemoveOperation { path }),
+    ]))
 }
 
 /// Whether a user wants it to go with what it has left where it is.
@@ -86,6 +111,30 @@ pub(super) fn event(why: &str, failure: &str, remedy: &str) -> Event {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_finalizer_is_taken_away_from_where_it_is_and_no_other() {
+        let object = |finalizers: serde_json::Value| {
+            serde_json::from_value::<DynamicObject>(
+                json!({"metadata": {"name": "a", "uid": "u", "finalizers": finalizers}}),
+            )
+            .unwrap()
+        };
+        let of_others = object(json!(["b/c"]));
+        assert!(removal(&of_others).is_none());
+        let patch = removal(&object(json!(["b/c", RELEASE_CLOUD, "d/e"]))).unwrap();
+        let mut stored =
+            json!({"metadata": {"uid": "u", "finalizers": ["b/c", RELEASE_CLOUD, "d/e"]}});
+        json_patch::patch(&mut stored, &patch).unwrap();
+        assert_eq!(stored["metadata"]["finalizers"], json!(["b/c", "d/e"]));
+        for other in [
+            json!({"uid": "u", "finalizers": ["x/y", "b/c", RELEASE_CLOUD]}),
+            json!({"uid": "v", "finalizers": ["b/c", RELEASE_CLOUD]}),
+        ] {
+            let mut stored = json!({ "metadata": other });
+            assert!(json_patch::patch(&mut stored, &patch).is_err(), "{stored}");
+        }
+    }
 
     #[test]
     fn an_object_waits_for_its_cloud_for_ten_minutes_or_until_it_is_told_not_to() {

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures::FutureExt as _;
 use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::controller::Action;
@@ -23,6 +24,7 @@ use super::condition::{NO_CONNECTION, Said};
 use super::own_config::{self, Reached};
 use super::pass::Pass;
 use super::settled::{Found, Next};
+use super::share::{NO_ROOM, busy};
 use super::{Clouds, bounded, finalizer, timing, too_slow};
 use crate::components::config_api;
 use crate::reconcile::{Context, Error, now};
@@ -38,16 +40,31 @@ pub(crate) async fn reconcile(
     object: Arc<DynamicObject>,
 ) -> Result<Action, Error> {
     let pass = Pass { ctx, clouds, resource, object: ctx.reporter.newest(object) };
-    if pass.object.metadata.deletion_timestamp.is_some() {
+    let interval = clouds.interval;
+    let is_going = pass.object.metadata.deletion_timestamp.is_some();
+    let found = if is_going {
+        None
+    } else {
+        match clouds.settled.next(pass.uid(), &pass.wanted(), interval, Instant::now()) {
+            Next::Rest(rest) => return Ok(Action::requeue(rest)),
+            Next::Ask(found) => Some(found),
+            Next::Read => None,
+        }
+    };
+    let Some(_room) = clouds.share.take(&pass.object.namespace().unwrap_or_default()) else {
+        clouds.settled.ask(pass.uid());
+        return Ok(Action::requeue(NO_ROOM));
+    };
+    if is_going {
         return remove(&pass).await;
     }
-    let interval = clouds.interval;
-    let found = match clouds.settled.next(pass.uid(), &pass.wanted(), interval, Instant::now()) {
-        Next::Rest(rest) => return Ok(Action::requeue(rest)),
-        Next::Ask(found) => Some(found),
-        Next::Read => None,
+    let look = |_| look(&pass, found.clone()).boxed();
+    let looked = async { clouds.share.limited(look).await.transpose() };
+    let said = match bounded(looked).await? {
+        Some(Some(said)) => said,
+        Some(None) => Some(busy()),
+        None => Some(too_slow()),
     };
-    let said = bounded(look(&pass, found)).await?.unwrap_or_else(|| Some(too_slow()));
     match said {
         Some(said) => say(&pass, &said).await,
         None => Ok(Action::requeue(interval)),
@@ -147,7 +164,7 @@ async fn remove(pass: &Pass<'_>) -> Result<Action, Error> {
         return Ok(Action::await_change());
     }
     let Ok(id) = pass.id() else { return Ok(pass.forget()) };
-    if let Some(said) = pass.go(&id, Box::pin(take_away(pass, &id))).await? {
+    if let Some(said) = pass.go(&id, || take_away(pass, &id).boxed()).await? {
         return say(pass, &said).await;
     }
     Ok(Action::await_change())

@@ -8,14 +8,17 @@ mod status;
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures::FutureExt as _;
 use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::controller::Action;
 use opensdn_config_api::ConfigApi;
+use opensdn_config_api::limits;
 use opensdn_config_api::ownership::{ClusterId, Record};
 use opensdn_config_api::virtual_network;
 use opensdn_crds::nested_cluster::NestedClusterSpec;
 use opensdn_crds::status::READY;
+use opensdn_nested::drift::State;
 use opensdn_nested::plan::SnatAction;
 use opensdn_nested::{Drift, Fact, Input, Plan, drift, plan};
 use opensdn_nested_cloud::{Asked, apply, survey};
@@ -26,6 +29,7 @@ use super::condition::{NO_CONNECTION, Said};
 use super::connection::{self, of_spec};
 use super::pass::{Earlier, Pass, record};
 use super::settled::{Found, Next};
+use super::share::{Attempt, NO_ROOM, busy};
 use super::{Clouds, bounded, failure, timing, too_slow};
 use crate::kind::Kind;
 use crate::object::text;
@@ -46,18 +50,32 @@ pub(crate) async fn reconcile(
     let pass = Pass { ctx, clouds, resource, object: ctx.reporter.newest(object) };
     let spec = pass.object.data.get("spec").cloned().unwrap_or(Value::Null);
     let spec = serde_json::from_value::<NestedClusterSpec>(spec);
-    if pass.object.metadata.deletion_timestamp.is_some() {
-        return pass.remove(spec.ok().as_ref()).await;
-    }
-    let rest =
+    let is_going = pass.object.metadata.deletion_timestamp.is_some();
+    let found = if is_going {
+        None
+    } else {
         match clouds.settled.next(pass.uid(), &pass.wanted(), clouds.interval, Instant::now()) {
             Next::Rest(rest) => return Ok(Action::requeue(rest)),
             Next::Ask(found) => Some(found),
             Next::Read => None,
-        };
+        }
+    };
+    let Some(_room) = clouds.share.take(&pass.object.namespace().unwrap_or_default()) else {
+        clouds.settled.ask(pass.uid());
+        return Ok(Action::requeue(NO_ROOM));
+    };
+    if is_going {
+        return pass.remove(spec.ok().as_ref()).await;
+    }
     let report = match spec {
         Ok(spec) => {
-            bounded(pass.look(&spec, rest)).await?.unwrap_or_else(|| Some(Report::of(too_slow())))
+            let look = |attempt| pass.look(&spec, found.clone(), attempt).boxed();
+            let looked = async { clouds.share.limited(look).await.transpose() };
+            match bounded(looked).await? {
+                Some(Some(report)) => report,
+                Some(None) => Some(Report::of(busy())),
+                None => Some(Report::of(too_slow())),
+            }
         }
         Err(error) => Some(Report::of(Said::stalled("Unreadable", error.to_string()))),
     };
@@ -82,21 +100,30 @@ impl Seen {
 
     /// The first few, in words.
     fn drifted_in_words(&self) -> String {
-        const MOST: usize = 3;
-        let mut texts: Vec<String> = self
-            .drifted()
-            .take(MOST)
-            .map(|one| match one.state.code() {
-                Some(code) => format!("{code} {one}"),
-                None => one.to_string(),
-            })
-            .collect();
-        let more = self.drifted().count().saturating_sub(MOST);
-        if more > 0 {
-            texts.push(format!("and {more} more"));
-        }
-        texts.join("; ")
+        in_words(self.drifted().collect())
     }
+
+    /// The same without what the spec or its annotations want to go.
+    fn drifted_by_others_in_words(&self) -> String {
+        in_words(self.drifted().filter(|one| one.state != State::Orphan).collect())
+    }
+}
+
+fn in_words(drifted: Vec<&Drift>) -> String {
+    const MOST: usize = 3;
+    let mut texts: Vec<String> = drifted
+        .iter()
+        .take(MOST)
+        .map(|one| match one.state.code() {
+            Some(code) => format!("{code} {one}"),
+            None => one.to_string(),
+        })
+        .collect();
+    let more = drifted.len().saturating_sub(MOST);
+    if more > 0 {
+        texts.push(format!("and {more} more"));
+    }
+    texts.join("; ")
 }
 
 impl Pass<'_> {
@@ -136,6 +163,7 @@ impl Pass<'_> {
         &self,
         spec: &NestedClusterSpec,
         found: Option<Found>,
+        attempt: Attempt,
     ) -> Result<Option<Report>, Error> {
         if let Some(holder) = self.holder_of_name(spec) {
             let message = format!(
@@ -155,7 +183,7 @@ impl Pass<'_> {
         if self.is_as_found(&api, found).await {
             return Ok(None);
         }
-        let seen = match self.read(api, record.as_deref(), spec).await {
+        let seen = match self.read(api, record.as_deref(), spec, attempt).await {
             Ok(seen) => seen,
             Err(said) => return Ok(Some(Report::of(said))),
         };
@@ -176,6 +204,7 @@ impl Pass<'_> {
         api: Arc<ConfigApi>,
         record: Option<&str>,
         spec: &NestedClusterSpec,
+        attempt: Attempt,
     ) -> Result<Seen, Said> {
         let id = self.record(record)?;
         let input = input(&id, spec, Facts::of(&self.ctx.cache, &self.object, spec), &self.object)?;
@@ -186,6 +215,10 @@ impl Pass<'_> {
             nodes: &input.choices.kubernetes.nodes,
         };
         let live = survey(&api, &asked).await.map_err(|error| failure::said(&error.into()))?;
+        // Nothing is written by what a look with larger limits knows better.
+        if attempt == Attempt::Small && limits::are_exceeded() {
+            return Err(busy());
+        }
         // Its own has no name until its first run is done.
         if let (Fact::Known(records), Some(_)) = (&live.records, record) {
             is_of_cluster(&records.ours, &id, &input.cluster)?;
@@ -207,10 +240,14 @@ impl Pass<'_> {
         let before = self.version_of_rows(&seen.api).await;
         match apply(&seen.api, &seen.plan, foreign, &timing(), save).await {
             Ok(_) => {
-                if !drifted.is_empty() && self.earlier(READY) == Earlier::InPlace {
-                    self.repaired(drifted).await;
+                let by_others = seen.drifted_by_others_in_words();
+                if !by_others.is_empty() && self.earlier(READY) == Earlier::InPlace {
+                    self.repaired(by_others).await;
                 }
-                self.settle_all(seen, before).await;
+                // After a write all is read once more: what was said before it is not so any more.
+                if drifted.is_empty() {
+                    self.settle_all(seen, before).await;
+                }
                 Ok(status::in_place(&seen.plan))
             }
             Err(error) => Ok(self.failed(&error)),

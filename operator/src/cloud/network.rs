@@ -8,6 +8,7 @@ mod status;
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures::FutureExt as _;
 use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::controller::Action;
@@ -22,6 +23,7 @@ use super::condition::Said;
 use super::own_config::{self, Reached};
 use super::pass::{Pass, record};
 use super::settled::Next;
+use super::share::{NO_ROOM, busy};
 use super::{Clouds, bounded, timing, too_slow};
 use crate::components::config_api::{self, encapsulations, members};
 use crate::reconcile::{Context, Error};
@@ -57,6 +59,10 @@ pub(crate) async fn reconcile(
         Next::Ask(found) => Some(found),
         Next::Read => None,
     };
+    let Some(_room) = clouds.share.take(&pass.object.namespace().unwrap_or_default()) else {
+        clouds.settled.ask(pass.uid());
+        return Ok(Action::requeue(NO_ROOM));
+    };
     let api = match own_config::connect(&pass, &wanted.reached).await? {
         Ok(api) => api,
         Err(said) => {
@@ -67,7 +73,13 @@ pub(crate) async fn reconcile(
     if pass.is_as_found(&api, found).await {
         return Ok(Action::requeue(interval));
     }
-    let said = bounded(make_so(&pass, &api, &wanted)).await?.unwrap_or_else(too_slow);
+    let make_so = |_| make_so(&pass, &api, &wanted).boxed();
+    let made = async { clouds.share.limited(make_so).await.transpose() };
+    let said = match bounded(made).await? {
+        Some(Some(said)) => said,
+        Some(None) => busy(),
+        None => too_slow(),
+    };
     status::say(&pass, &said).await?;
     Ok(pass.look_again(&said, &wanted.version()))
 }

@@ -2,10 +2,10 @@
 //! changed is put right.
 
 use std::convert::Infallible;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures::future::BoxFuture;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::controller::Action;
 use kube::runtime::events::{Event, EventType};
@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use super::condition::Said;
 use super::settled::Found;
+use super::share::busy;
 use super::{Clouds, backup, bounded, failure, fights, finalizer, timing, too_slow};
 use crate::names;
 use crate::reconcile::{Context, Error};
@@ -226,17 +227,22 @@ impl Pass<'_> {
 
     /// Lets the object go when what it has in the cloud is taken away, or cannot be for too long; else what is to be said
     /// of it.
-    pub(super) async fn go(
+    pub(super) async fn go<'t>(
         &self,
         id: &ClusterId,
-        take_away: impl Future<Output = Result<Event, Said>>,
+        take_away: impl Fn() -> BoxFuture<'t, Result<Event, Said>>,
     ) -> Result<Option<Said>, Error> {
         // Before anything is asked that may not answer.
         let taken = if finalizer::is_left(&self.object) {
             Err(Said::waits("Left", "it was not tried".to_owned()))
         } else {
-            let work = async { Ok(take_away.await) };
-            bounded(work).await?.unwrap_or_else(|| Err(too_slow()))
+            let share = &self.clouds.share;
+            let work = async { Ok(share.limited(|_| take_away()).await) };
+            match bounded(work).await? {
+                Some(Some(taken)) => taken,
+                Some(None) => Err(busy()),
+                None => Err(too_slow()),
+            }
         };
         let event = match taken {
             Ok(event) => event,

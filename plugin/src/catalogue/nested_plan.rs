@@ -6,7 +6,7 @@ use opensdn_nested::Code;
 use super::{Finder, Meaning, Severity};
 
 /// Code, what happens otherwise, what to do.
-const FINDINGS: [(Code, &str, &str); 47] = [
+const FINDINGS: [(Code, &str, &str); 48] = [
     (
         Code::AddressUnusable,
         "Vrouter agents take a service address that they cannot read for 0.0.0.0, and no virtual machine \
@@ -227,7 +227,8 @@ const FINDINGS: [(Code, &str, &str); 47] = [
          network policies and application policies. By default the Config API, Cassandra and ZooKeeper ask for \
          no password and RabbitMQ takes guest/guest: any tenant can rewrite or erase the whole cloud.",
         "use connectivity FabricSNAT (--connectivity fabric-snat), which opens the fabric to one network; else \
-         set aaa_mode to rbac or cloud-admin, passwords, and TLS with client certificates",
+         set aaa_mode to rbac or cloud-admin, and in RabbitMQ a password and TLS with client certificates; Cassandra and ZooKeeper \
+         stay open, as kube-manager is given no login for them",
     ),
     (
         Code::AgentExposed,
@@ -313,6 +314,12 @@ const FINDINGS: [(Code, &str, &str); 47] = [
          getting a token. It ends at each start.",
         "change the password in the service and in the Secret; give the Secret to nested plan by --keystone-secret or \
          --rabbitmq-secret, and it is looked at",
+    ),
+    (
+        Code::PoolsOverwritten,
+        "kube-manager replaces the port translation pools of the whole cloud by its own at each start, with fabric SNAT and \
+         without: what another has set there for his networks is gone then.",
+        "those who have set them have to know it: nothing keeps kube-manager from it",
     ),
     (
         Code::MayNotWrite,

@@ -36,6 +36,7 @@ pub(crate) fn input(spec: &NestedClusterSpec, choices: &ChoiceFlags, facts: Nest
             pod_subnets,
             service_subnets,
             fabric_subnets,
+            not_given: opensdn_nested::NotGiven::OfImage,
             nodes: facts.nodes,
             api_service: facts.api_service,
         },

@@ -190,9 +190,19 @@ impl Operator {
     /// Its resident memory in MiB, while it runs.
     #[must_use]
     pub fn memory(&self, number: usize) -> Option<f64> {
+        self.mebibytes(number, "VmRSS:")
+    }
+
+    /// The most that was resident of it, in MiB, while it runs.
+    #[must_use]
+    pub fn peak_memory(&self, number: usize) -> Option<f64> {
+        self.mebibytes(number, "VmHWM:")
+    }
+
+    fn mebibytes(&self, number: usize, of: &str) -> Option<f64> {
         let process = self.replicas.get(number)?.0.id()?;
         let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(of))?;
         let kilobytes: f64 = line.trim().trim_end_matches(" kB").parse().ok()?;
         Some(kilobytes / 1024.0)
     }

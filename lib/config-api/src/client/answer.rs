@@ -14,6 +14,7 @@ use super::Reading;
 use super::error::{Error, Refusal, SentToken};
 use super::values::{self, Unread};
 use crate::keystone::Token;
+use crate::limits;
 
 /// The most of a text that says why.
 const MOST_SAID: u64 = 64 << 10;
@@ -24,19 +25,52 @@ const MOST_SHOWN: usize = 400;
 pub(crate) enum Answer {
     /// With the version of the object.
     Body { value: Value, etag: Option<String> },
+    /// A list, of which each element is read by itself.
+    List(List),
     /// The version that was sent is the newest.
     NotModified,
     /// They are still to come.
     Events(Incoming),
 }
 
+/// Whether errors have what the server says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Texts {
+    Shown,
+    Hidden,
+}
+
+/// The text of a list.
+#[derive(Debug)]
+pub(crate) struct List {
+    bytes: Vec<u8>,
+    asked: Asked,
+}
+
+impl List {
+    /// What is made of each element of the list with that name.
+    ///
+    /// # Errors
+    /// It is no list, or an element is too large.
+    pub(crate) fn each(&self, name: &str, mut take: impl FnMut(Value)) -> Result<(), Error> {
+        match values::each(&self.bytes, name, self.asked.most_values, &mut take) {
+            Ok(true) => Ok(()),
+            // What is no list was not read: an empty one says so.
+            Ok(false) => Err(self.asked.unreadable("something that is no list")),
+            Err(unread) => Err(self.asked.unread(&unread)),
+        }
+    }
+}
+
 /// What was asked of whom, for errors.
+#[derive(Debug)]
 pub(super) struct Asked {
     pub(super) address: String,
     pub(super) what: String,
     pub(super) most: u64,
     pub(super) most_values: usize,
     pub(super) reading: Reading,
+    pub(super) texts: Texts,
 }
 
 impl Asked {
@@ -51,12 +85,13 @@ impl Asked {
     }
 
     fn too_large(&self, most: &str) -> Error {
+        limits::exceed();
         let (address, what) = (self.address.clone(), self.what.clone());
         Error::TooLarge { address, what, most: most.to_owned() }
     }
 
     pub(super) async fn answer(
-        &self,
+        self,
         response: Response<Incoming>,
         limit: Duration,
         token: Option<&Token>,
@@ -66,7 +101,10 @@ impl Asked {
             return Ok(Answer::NotModified);
         }
         if !status.is_success() {
-            let mut said = said(response, limit).await;
+            let mut said = match self.texts {
+                Texts::Shown => said(response, limit).await,
+                Texts::Hidden => String::new(),
+            };
             if let Some(token) = token {
                 said = token.hidden_in(&said);
             }
@@ -91,14 +129,22 @@ impl Asked {
                 return Err(self.unreachable(source));
             }
         };
+        if self.reading == Reading::List {
+            return Ok(Answer::List(List { bytes, asked: self }));
+        }
         if bytes.is_empty() {
             return Ok(Answer::Body { value: Value::Null, etag });
         }
-        let value = values::read(&bytes, self.most_values).map_err(|unread| match unread {
+        let value =
+            values::read(&bytes, self.most_values).map_err(|unread| self.unread(&unread))?;
+        Ok(Answer::Body { value, etag })
+    }
+
+    fn unread(&self, unread: &Unread) -> Error {
+        match unread {
             Unread::NoJson => self.unreadable("no JSON"),
             Unread::TooMany => self.too_large(&format!("{} values", self.most_values)),
-        })?;
-        Ok(Answer::Body { value, etag })
+        }
     }
 }
 

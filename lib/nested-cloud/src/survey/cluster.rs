@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use opensdn_config_api::client::{Error, Refusal};
-use opensdn_config_api::fields::{Fields, full_name, own_name, reference_names, references, text};
+use opensdn_config_api::fields::{Fields, full_name, own_name, references};
+use opensdn_config_api::virtual_network::Network;
 use opensdn_config_api::{ConfigApi, pairs};
 use opensdn_nested::Fact;
 use opensdn_nested::live::{Interface, Trace, TraceOwner};
-use serde_json::Value;
 
 use super::Asked;
-use super::network::address_of;
+use super::network::InstanceIp;
 
 const INTERFACE: &str = "virtual-machine-interface";
 const BINDINGS: &str = "virtual_machine_interface_bindings";
@@ -22,21 +22,18 @@ const AT_ONCE: usize = 64;
 /// The interfaces that have the address of a node, in all networks.
 pub(super) async fn interfaces(
     api: &ConfigApi,
-    ips: &[Fields],
+    ips: &[InstanceIp],
     nodes: &BTreeSet<Ipv4Addr>,
 ) -> Result<BTreeMap<Ipv4Addr, Vec<Interface>>, Error> {
-    let of_nodes = ips.iter().filter_map(|ip| Some((address_of(ip)?, ip)));
-    let of_nodes: Vec<(Ipv4Addr, &Fields)> =
-        of_nodes.filter(|(address, _)| nodes.contains(address)).collect();
+    let of_nodes: Vec<&InstanceIp> = ips.iter().filter(|ip| nodes.contains(&ip.address)).collect();
     let uuids: BTreeSet<&str> =
-        of_nodes.iter().flat_map(|(_, ip)| references(ip, REFERENCES)).collect();
+        of_nodes.iter().flat_map(|ip| ip.interfaces.iter().map(String::as_str)).collect();
     let hosts = hosts(api, &uuids).await?;
     let mut found: BTreeMap<Ipv4Addr, Vec<Interface>> = BTreeMap::new();
-    for (address, ip) in of_nodes {
-        let network = reference_names(ip, "virtual_network_refs").join(", ");
-        found.entry(address).or_default().extend(references(ip, REFERENCES).map(|id| Interface {
-            id: id.to_owned(),
-            network: network.clone(),
+    for ip in of_nodes {
+        found.entry(ip.address).or_default().extend(ip.interfaces.iter().map(|id| Interface {
+            id: id.clone(),
+            network: ip.network.clone(),
             host_id: hosts.get(id).cloned(),
         }));
     }
@@ -49,12 +46,8 @@ async fn hosts(api: &ConfigApi, uuids: &BTreeSet<&str>) -> Result<BTreeMap<Strin
     let uuids: Vec<&str> = uuids.iter().copied().collect();
     for some in uuids.chunks(AT_ONCE) {
         let some = some.join(",");
-        for interface in api.list(INTERFACE, &[BINDINGS], &[("obj_uuids", &some)]).await? {
-            let id = interface.get("uuid").and_then(Value::as_str);
-            if let Some((id, host)) = id.zip(host_of(&interface)) {
-                found.insert(id.to_owned(), host);
-            }
-        }
+        let host = |one: Fields| Some((one.get("uuid")?.as_str()?.to_owned(), host_of(&one)?));
+        found.extend(api.list(INTERFACE, &[BINDINGS], &[("obj_uuids", &some)], host).await?);
     }
     Ok(found)
 }
@@ -68,7 +61,7 @@ fn host_of(interface: &Fields) -> Option<String> {
 pub(super) async fn traces(
     api: &ConfigApi,
     asked: &Asked<'_>,
-    networks: &[Fields],
+    networks: &[Network],
     interfaces: &Fact<BTreeMap<Ipv4Addr, Vec<Interface>>>,
 ) -> Result<Vec<Trace>, Error> {
     let (cluster, network) = (asked.cluster, asked.network.joined());
@@ -90,14 +83,14 @@ pub(super) async fn traces(
 async fn of_pods(
     api: &ConfigApi,
     cluster: &str,
-    networks: &[Fields],
+    networks: &[Network],
     ours: Option<&BTreeSet<&str>>,
 ) -> Result<Vec<Trace>, Error> {
     let name = format!("{cluster}-default-pod-network");
     let mut traces = Vec::new();
-    for network in networks.iter().filter(|network| own_name(network) == name) {
-        let owner = owner(api, text(network, "uuid"), ours).await?;
-        traces.push(Trace { object: format!("virtual-network {}", full_name(network)), owner });
+    for network in networks.iter().filter(|network| network.name == name) {
+        let owner = owner(api, &network.uuid, ours).await?;
+        traces.push(Trace { object: format!("virtual-network {}", network.full_name), owner });
     }
     Ok(traces)
 }
@@ -107,25 +100,26 @@ async fn of_pods(
 async fn annotated(api: &ConfigApi, cluster: &str) -> Result<Vec<Trace>, Error> {
     let mut traces = Vec::new();
     for kind in ["virtual-machine", "loadbalancer"] {
-        let all = present(api.list(kind, &["annotations"], &[]).await)?;
-        let is_of_name = |object: &&Fields| {
+        // One of each kind says it.
+        let mut is_known = false;
+        let of_name = |object: Fields| {
             let of = pairs::read(object.get("annotations"));
             let is = |name: &str, value: &str| of.get(name).is_some_and(|one| one == value);
-            is("owner", "k8s") && is("cluster", cluster)
+            let is_of_name = !is_known && is("owner", "k8s") && is("cluster", cluster);
+            is_known |= is_of_name;
+            is_of_name.then(|| undecided(kind, &object))
         };
-        // One of each kind says it.
-        if let Some(object) = all.iter().find(is_of_name) {
-            traces.push(Trace {
-                object: format!("{kind} {}", full_name(object)),
-                owner: TraceOwner::Undecided,
-            });
-        }
+        traces.extend(present(api.list(kind, &["annotations"], &[], of_name).await)?);
     }
     Ok(traces)
 }
 
+fn undecided(kind: &str, object: &Fields) -> Trace {
+    Trace { object: format!("{kind} {}", full_name(object)), owner: TraceOwner::Undecided }
+}
+
 /// Of a kind that the cloud does not know there are none.
-fn present(all: Result<Vec<Fields>, Error>) -> Result<Vec<Fields>, Error> {
+fn present<T>(all: Result<Vec<T>, Error>) -> Result<Vec<T>, Error> {
     match all {
         Err(error) if matches!(error.refusal(), Some(Refusal::NotFound(_))) => Ok(Vec::new()),
         all => all,
@@ -135,13 +129,8 @@ fn present(all: Result<Vec<Fields>, Error>) -> Result<Vec<Fields>, Error> {
 /// The application policy sets of the name. They are of the whole cloud, and nothing on them says whose they are.
 async fn sets(api: &ConfigApi, cluster: &str) -> Result<Vec<Trace>, Error> {
     let kind = "application-policy-set";
-    let all = present(api.list(kind, &["annotations"], &[]).await)?;
-    let of_name = all.iter().filter(|set| own_name(set) == cluster);
-    let trace = |set: &Fields| Trace {
-        object: format!("{kind} {}", full_name(set)),
-        owner: TraceOwner::Undecided,
-    };
-    Ok(of_name.map(trace).collect())
+    let of_name = |set: Fields| (own_name(&set) == cluster).then(|| undecided(kind, &set));
+    present(api.list(kind, &["annotations"], &[], of_name).await)
 }
 
 /// Whose a network of pods is: its interfaces lie on those of its cluster's nodes.
@@ -151,16 +140,20 @@ async fn owner(
     ours: Option<&BTreeSet<&str>>,
 ) -> Result<TraceOwner, Error> {
     let Some(ours) = ours else { return Ok(TraceOwner::Undecided) };
-    let pods = api.list(INTERFACE, &[REFERENCES], &[("back_ref_id", network)]).await?;
-    let mut parents = pods.iter().flat_map(|pod| references(pod, REFERENCES)).peekable();
+    // Of each pod whether it is on a virtual machine, and on one of ours.
+    let pod = |pod: Fields| {
+        let mut parents = references(&pod, REFERENCES).peekable();
+        let is_on_one = parents.peek().is_some();
+        Some((is_on_one, parents.any(|parent| ours.contains(parent))))
+    };
+    let query = [("back_ref_id", network)];
+    let pods = api.list(INTERFACE, &[REFERENCES], &query, pod).await?;
     if pods.is_empty() {
         return Ok(TraceOwner::Undecided);
     }
-    if parents.peek().is_none() {
-        return Ok(TraceOwner::Other("its pods are on no virtual machine".to_owned()));
-    }
-    Ok(match parents.any(|parent| ours.contains(parent)) {
-        true => TraceOwner::Ours,
-        false => TraceOwner::Other("its pods are on other virtual machines".to_owned()),
+    Ok(match (pods.iter().any(|(is_on_one, _)| *is_on_one), pods.iter().any(|(_, ours)| *ours)) {
+        (false, _) => TraceOwner::Other("its pods are on no virtual machine".to_owned()),
+        (true, true) => TraceOwner::Ours,
+        (true, false) => TraceOwner::Other("its pods are on other virtual machines".to_owned()),
     })
 }

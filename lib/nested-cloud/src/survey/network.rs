@@ -16,7 +16,7 @@ const KIND: &str = "virtual-network";
 /// The subnets of all networks and IPAMs; those of IPv6 are of no interest here.
 pub(super) async fn subnets(
     api: &ConfigApi,
-    networks: &[Fields],
+    networks: &[virtual_network::Network],
 ) -> Result<Vec<UsedSubnet>, Error> {
     let used =
         |one: virtual_network::Subnet| Some(UsedSubnet { subnet: parsed(&one)?, owner: one.owner });
@@ -27,33 +27,48 @@ fn parsed(subnet: &virtual_network::Subnet) -> Option<Subnet> {
     Subnet::new(subnet.prefix.parse().ok()?, subnet.length)
 }
 
-/// All addresses of interfaces, with the interface and the network of each.
-pub(super) async fn instance_ips(api: &ConfigApi) -> Result<Vec<Fields>, Error> {
-    let fields = ["instance_ip_address", "virtual_machine_interface_refs", "virtual_network_refs"];
-    api.list("instance-ip", &fields, &[]).await
+/// An address of IPv4 that interfaces have.
+#[derive(Clone, Debug)]
+pub(super) struct InstanceIp {
+    pub(super) address: Ipv4Addr,
+    /// The UUIDs of its interfaces.
+    pub(super) interfaces: Vec<String>,
+    /// The UUIDs of its networks.
+    networks: Vec<String>,
+    /// Their names, with colons.
+    pub(super) network: String,
 }
 
-pub(super) fn address_of(ip: &Fields) -> Option<Ipv4Addr> {
-    text(ip, "instance_ip_address").parse().ok()
+const INTERFACES: &str = "virtual_machine_interface_refs";
+const NETWORKS: &str = "virtual_network_refs";
+
+/// All addresses of interfaces.
+pub(super) async fn instance_ips(api: &ConfigApi) -> Result<Vec<InstanceIp>, Error> {
+    let uuids = |ip: &Fields, field: &str| references(ip, field).map(str::to_owned).collect();
+    let of = |ip: Fields| {
+        Some(InstanceIp {
+            address: text(&ip, "instance_ip_address").parse().ok()?,
+            interfaces: uuids(&ip, INTERFACES),
+            networks: uuids(&ip, NETWORKS),
+            network: reference_names(&ip, NETWORKS).join(", "),
+        })
+    };
+    api.list("instance-ip", &["instance_ip_address", INTERFACES, NETWORKS], &[], of).await
 }
 
 /// Addresses that are in use somewhere, with what has them.
 pub(super) async fn addresses(
     api: &ConfigApi,
-    ips: &[Fields],
+    ips: &[InstanceIp],
 ) -> Result<BTreeMap<Ipv4Addr, String>, Error> {
-    let of_ip = |ip: &Fields| {
-        let networks = reference_names(ip, "virtual_network_refs").join(", ");
-        Some((address_of(ip)?, format!("an interface in {networks}")))
-    };
-    let mut found: BTreeMap<Ipv4Addr, String> = ips.iter().filter_map(of_ip).collect();
+    let of_ip = |ip: &InstanceIp| (ip.address, format!("an interface in {}", ip.network));
+    let mut found: BTreeMap<Ipv4Addr, String> = ips.iter().map(of_ip).collect();
     for (kind, field) in [("floating-ip", "floating_ip_address"), ("alias-ip", "alias_ip_address")]
     {
-        let all = api.list(kind, &[field], &[]).await?;
-        let of_kind = |one: &Fields| {
-            Some((text(one, field).parse().ok()?, format!("the {kind} {}", own_name(one))))
+        let of_kind = |one: Fields| {
+            Some((text(&one, field).parse().ok()?, format!("the {kind} {}", own_name(&one))))
         };
-        found.extend(all.iter().filter_map(of_kind));
+        found.extend(api.list(kind, &[field], &[], of_kind).await?);
     }
     Ok(found)
 }
@@ -63,7 +78,7 @@ pub(super) async fn of_nodes(
     api: &ConfigApi,
     name: &NetworkName,
     nodes: Option<&BTreeSet<Ipv4Addr>>,
-    ips: &Fact<Vec<Fields>>,
+    ips: &Fact<Vec<InstanceIp>>,
 ) -> Result<Option<NodeNetwork>, Error> {
     let Some(uuid) = virtual_network::id_of(api, &name.domain, &name.project, &name.name).await?
     else {
@@ -72,16 +87,15 @@ pub(super) async fn of_nodes(
     let fields = ["fabric_snat", "network_ipam_refs", "route_target_list", "network_policy_refs"];
     let Some(object) = api.object(KIND, &uuid, &fields).await? else { return Ok(None) };
     let network = object.fields;
-    let own: Vec<&Fields> =
-        ips.known().into_iter().flatten().filter(|ip| is_in(ip, &uuid)).collect();
-    let interfaces = |ips: &[&'_ Fields]| -> BTreeSet<String> {
-        let all = ips.iter().flat_map(|ip| references(ip, "virtual_machine_interface_refs"));
-        all.map(str::to_owned).collect()
+    let is_in = |ip: &&InstanceIp| ip.networks.contains(&uuid);
+    let own: Vec<&InstanceIp> = ips.known().into_iter().flatten().filter(is_in).collect();
+    let interfaces = |ips: &[&InstanceIp]| -> BTreeSet<String> {
+        ips.iter().flat_map(|ip| ip.interfaces.iter().cloned()).collect()
     };
     let all = interfaces(&own);
     let others = |nodes: &BTreeSet<Ipv4Addr>| {
-        let is_of_node = |ip: &&&Fields| address_of(ip).is_some_and(|one| nodes.contains(&one));
-        let of_nodes: Vec<&Fields> = own.iter().filter(is_of_node).copied().collect();
+        let is_of_node = |ip: &&&InstanceIp| nodes.contains(&ip.address);
+        let of_nodes: Vec<&InstanceIp> = own.iter().filter(is_of_node).copied().collect();
         all.difference(&interfaces(&of_nodes)).count()
     };
     Ok(Some(NodeNetwork {
@@ -95,10 +109,6 @@ pub(super) async fn of_nodes(
     }))
 }
 
-fn is_in(ip: &Fields, network: &str) -> bool {
-    references(ip, "virtual_network_refs").any(|one| one == network)
-}
-
 fn route_targets(network: &Fields) -> Vec<String> {
     let list = network.get("route_target_list").and_then(|list| list.get("route_target"));
     let all = list.and_then(Value::as_array).into_iter().flatten();
@@ -107,8 +117,9 @@ fn route_targets(network: &Fields) -> Vec<String> {
 
 /// Logical routers with an interface in the network.
 async fn routers(api: &ConfigApi, interfaces: &BTreeSet<String>) -> Result<Vec<String>, Error> {
-    let field = "virtual_machine_interface_refs";
-    let all = api.list("logical-router", &[field], &[]).await?;
-    let is_there = |router: &&Fields| references(router, field).any(|one| interfaces.contains(one));
-    Ok(all.iter().filter(is_there).map(full_name).collect())
+    let of = |router: Fields| {
+        let is_there = references(&router, INTERFACES).any(|one| interfaces.contains(one));
+        is_there.then(|| full_name(&router))
+    };
+    api.list("logical-router", &[INTERFACES], &[], of).await
 }

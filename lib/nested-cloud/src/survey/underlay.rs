@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use opensdn_config_api::ConfigApi;
 use opensdn_config_api::client::Error;
 use opensdn_config_api::discovery::{Node, Role, nodes};
-use opensdn_config_api::fields::own_name;
+use opensdn_config_api::fields::{Fields, own_name};
 
 const ROUTER: &str = "bgp-router";
 
@@ -35,11 +35,10 @@ pub(super) async fn addresses(
         found.extend(named.map(|(address, name)| (address, format!("{} {name}", role.kind()))));
     }
     let parameters = "bgp_router_parameters";
-    for router in api.list(ROUTER, &[parameters], &[]).await? {
-        let address = router.get(parameters).and_then(|one| one.get("address")?.as_str());
-        if let Some(address) = address.and_then(|text| text.parse().ok()) {
-            found.insert(address, format!("{ROUTER} {}", own_name(&router)));
-        }
-    }
+    let router = |router: Fields| {
+        let address = router.get(parameters)?.get("address")?.as_str()?;
+        Some((address.parse().ok()?, format!("{ROUTER} {}", own_name(&router))))
+    };
+    found.extend(api.list(ROUTER, &[parameters], &[], router).await?);
     Ok(found)
 }

@@ -38,8 +38,9 @@ fn control_plane(world: &World, report: &mut Report) {
             services.join(", ")
         ),
         "use connectivity FabricSNAT, which opens the fabric to one network only. What limits it otherwise is in the \
-         services alone: aaa_mode rbac or cloud-admin, passwords in RabbitMQ and Cassandra, and TLS with client \
-         certificates; firewalls on the control nodes do not help, for all comes from the compute nodes",
+         services alone: aaa_mode rbac or cloud-admin, and in RabbitMQ a password and TLS with client certificates. \
+         Cassandra and ZooKeeper stay open: kube-manager has no login for them. Firewalls on the control nodes do \
+         not help, for all comes from the compute nodes",
     );
 }
 

@@ -23,6 +23,7 @@ pub(super) fn check(world: &World, report: &mut Report) {
     if is_asked {
         pools(world, report);
     }
+    pools_of_others(world, report);
 }
 
 fn about(world: &World) -> Subject {
@@ -79,6 +80,21 @@ fn unasked(world: &World, report: &mut Report) {
         about(world),
         "fabric_snat is on, although connectivity is LinkLocal".to_owned(),
         "use connectivity FabricSNAT, which needs one link-local service only, or turn it off if no workload needs it",
+    );
+}
+
+/// It writes its own at each start, in both options.
+fn pools_of_others(world: &World, report: &mut Report) {
+    let Some(true) = report.known(&world.live.pools_of_others, &[Code::PoolsOverwritten]) else {
+        return;
+    };
+    report.find(
+        Code::PoolsOverwritten,
+        Subject::Cloud,
+        "port_translation_pools are not those of kube-manager, which replaces them by TCP 56000-57023 and UDP \
+         57024-58047 at each start"
+            .to_owned(),
+        "who needs other ports has to know it: the pools are of the whole cloud",
     );
 }
 

@@ -8,6 +8,7 @@ use crate::finding::{Report, Subject};
 use crate::subnet::Subnet;
 
 pub(super) fn check(world: &World, report: &mut Report) {
+    unknown(world, report);
     empty(world, report);
     api_service(world, report);
     of_the_nodes(world, report);
@@ -15,8 +16,25 @@ pub(super) fn check(world: &World, report: &mut Report) {
     of_other_clusters(world, report);
 }
 
+/// What overlaps with a network that is not known is not known either.
+fn unknown(world: &World, report: &mut Report) {
+    if let Some(why) = world.input.choices.kubernetes.unknown_subnets() {
+        for code in [
+            Code::AddressOfCluster,
+            Code::SubnetOfNodes,
+            Code::SubnetOfFabric,
+            Code::SubnetOfOtherCluster,
+        ] {
+            report.unknown(code, format!("not all networks of pods and Services are known: {why}"));
+        }
+    }
+}
+
 fn empty(world: &World, report: &mut Report) {
     let kubernetes = &world.input.choices.kubernetes;
+    if kubernetes.unknown_subnets().is_some() {
+        return;
+    }
     let parts = [
         ("networks of pods", &kubernetes.pod_subnets, "10.32.0.0/12"),
         ("networks of Services", &kubernetes.service_subnets, "10.96.0.0/12"),

@@ -37,11 +37,23 @@ fn pools_are_added_where_they_are_missing_and_left_where_they_are() {
     assert_eq!(ports, [(56000, 57023), (57024, 58047)]);
     assert_eq!(of(&none, Code::PoolsWillBeMade).len(), 1);
 
-    // What is there stays as it is: kube-manager writes both at its start.
-    for there in [&[Protocol::Tcp][..], &[Protocol::Tcp, Protocol::Udp]] {
-        let left = plan(&snat_input(), &with(there));
-        assert_eq!(left.pools, PoolsAction::Leave);
-        assert_eq!(of(&left, Code::PoolsWillBeMade).len(), 0);
+    // Agents drop the flows of a protocol that has none, and kube-manager comes to the Config API by TCP.
+    for (there, missing) in [(Protocol::Tcp, 57024), (Protocol::Udp, 56000)] {
+        let one = plan(&snat_input(), &with(&[there]));
+        let PoolsAction::Add(pools) = &one.pools else { panic!("{:?}", one.pools) };
+        assert_eq!(pools.iter().map(|pool| pool.first).collect::<Vec<u16>>(), [missing]);
+    }
+    let left = plan(&snat_input(), &with(&[Protocol::Tcp, Protocol::Udp]));
+    assert_eq!(left.pools, PoolsAction::Leave);
+    assert_eq!(of(&left, Code::PoolsWillBeMade).len(), 0);
+}
+
+#[test]
+fn that_kube_manager_replaces_pools_of_others_is_said_with_either_option() {
+    let live = Live { pools_of_others: Fact::Known(true), ..empty_cloud() };
+    for input in [snat_input(), input(Profile::Doc)] {
+        assert_eq!(of(&plan(&input, &live), Code::PoolsOverwritten).len(), 1);
+        assert_eq!(of(&plan(&input, &empty_cloud()), Code::PoolsOverwritten).len(), 0);
     }
 }
 
@@ -83,6 +95,7 @@ fn of_an_unknown_cloud_nothing_is_passed_and_nothing_is_carried_out() {
         Code::VirtualRouterMissing,
         Code::SeveralNetworks,
         Code::SubnetOfOtherCluster,
+        Code::PoolsOverwritten,
         Code::MayNotWrite,
     ]);
     assert_eq!(unknown, expected);

@@ -10,13 +10,13 @@ use opensdn_config_api::edit::Foreign;
 use opensdn_config_api::ownership::ClusterId;
 use opensdn_crds::nested_cluster::NestedClusterSpec;
 use opensdn_nested::{
-    Choices, Fact, Input, Kubernetes, Naming, Permission, Permissions, Profile, Subnet,
+    Choices, Fact, Input, Kubernetes, Naming, NotGiven, Permission, Permissions, Profile, Subnet,
 };
 
 use crate::cache::Cache;
 use crate::cloud::condition::Said;
 use crate::cluster::Cluster;
-use crate::components::config_api::runs_in_nested_cluster;
+use crate::components::config_api::nested_networks;
 use crate::kind::Kind;
 use crate::names::ALLOW;
 use crate::node::Node;
@@ -32,29 +32,37 @@ impl Facts {
     /// As the caches have it.
     pub(super) fn of(cache: &Cache, object: &DynamicObject, spec: &NestedClusterSpec) -> Self {
         let namespace = object.namespace().unwrap_or_default();
-        if !runs_in_nested_cluster(cache, &namespace, &spec.cluster_name) {
+        let Some([pods, services, fabric]) = nested_networks(cache, &namespace, &spec.cluster_name)
+        else {
             return Self(Kubernetes {
                 pod_subnets: Vec::new(),
                 service_subnets: Vec::new(),
                 fabric_subnets: Vec::new(),
+                not_given: NotGiven::Unknown(NOT_HERE.to_owned()),
                 nodes: Fact::Unknown(NOT_HERE.to_owned()),
                 api_service: Fact::Unknown(NOT_HERE.to_owned()),
             });
-        }
+        };
         let cluster = Cluster::read(cache);
         let nodes = cache.list(Kind::Node, "");
         Self(Kubernetes {
-            pod_subnets: subnets(&cluster.pod_subnets),
-            service_subnets: subnets(&cluster.service_subnets),
-            fabric_subnets: Vec::new(),
+            pod_subnets: subnets(&pods, &cluster.pod_subnets),
+            service_subnets: subnets(&services, &cluster.service_subnets),
+            fabric_subnets: subnets(&fabric, &[]),
+            not_given: NotGiven::OfImage,
             nodes: addresses(nodes.iter().map(|node| Node::of(node))),
             api_service: Fact::Unknown(NOT_READ.to_owned()),
         })
     }
 }
 
-fn subnets(texts: &[String]) -> Vec<Subnet> {
-    texts.iter().filter_map(|text| text.parse().ok()).collect()
+/// Those that are given, with commas or blanks between, else the others.
+fn subnets(given: &str, others: &[String]) -> Vec<Subnet> {
+    let given: Vec<&str> = given.split([',', ' ']).filter(|one| !one.is_empty()).collect();
+    match given.is_empty() {
+        true => others.iter().filter_map(|text| text.parse().ok()).collect(),
+        false => given.into_iter().filter_map(|text| text.parse().ok()).collect(),
+    }
 }
 
 fn addresses(nodes: impl Iterator<Item = Node>) -> Fact<BTreeMap<String, Ipv4Addr>> {
@@ -172,9 +180,16 @@ mod tests {
         let other = json!({"spec": {"serviceConfiguration": {"nested": {"clusterName": "k8s-b"}}}});
         cache.put(Kind::Component("Kubemanager"), stored("Kubemanager", "b", Some("tf"), other));
         assert!(matches!(nodes(&cache), Fact::Unknown(_)));
-        let ours = json!({"spec": {"serviceConfiguration": {"nested": {"clusterName": "k8s-a"}}}});
+        let facts = Facts::of(&cache, &object, &spec).0;
+        assert!(matches!(facts.not_given, NotGiven::Unknown(_)), "another cluster's networks");
+        let ours = json!({"spec": {"serviceConfiguration": {"podSubnet": "10.40.0.0/16,10.41.0.0/16",
+            "nested": {"clusterName": "k8s-a"}}}});
         cache.put(Kind::Component("Kubemanager"), stored("Kubemanager", "a", Some("tf"), ours));
         let Fact::Known(known) = nodes(&cache) else { panic!("unknown") };
         assert_eq!(known["master1"].to_string(), "10.0.0.5");
+        let facts = Facts::of(&cache, &object, &spec).0;
+        let pods: Vec<String> = facts.pod_subnets.iter().map(ToString::to_string).collect();
+        assert_eq!(pods, ["10.40.0.0/16", "10.41.0.0/16"]);
+        assert_eq!(facts.not_given, NotGiven::OfImage);
     }
 }

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt as _;
+use futures::future::ready;
 use kube::runtime::controller::Action;
 use kube::runtime::events::{Event, EventType};
 use opensdn_config_api::ownership::{ClusterId, Records};
@@ -42,14 +44,31 @@ impl Pass<'_> {
             // Of its own it has nothing, for it has never written anything.
             Err(_) => return self.let_go().await,
         };
-        let take_away = async {
-            let (api, _, spec) = &connected?;
-            self.take_away(api, &id, spec).await
+        if let Some(said) = spec.and_then(|spec| self.shares_record(&id, spec)) {
+            tracing::info!(
+                namespace = self.object.metadata.namespace,
+                name = self.object.metadata.name,
+                "{}",
+                said
+            );
+            return self.let_go().await;
+        }
+        let take_away = || match &connected {
+            Ok((api, _, spec)) => self.take_away(api, &id, spec).boxed(),
+            Err(said) => ready(Err(said.clone())).boxed(),
         };
-        if let Some(said) = self.go(&id, Box::pin(take_away)).await? {
+        if let Some(said) = self.go(&id, take_away).await? {
             return self.say(Report::of(said)).await;
         }
         Ok(Action::await_change())
+    }
+
+    /// What another has in the cloud by the same record is not taken away: that it has the name, too, is why this one has
+    /// written nothing.
+    fn shares_record(&self, id: &ClusterId, spec: &NestedClusterSpec) -> Option<String> {
+        let holder = self.holder_of_name(spec)?;
+        let is_own = id.to_string() == self.uid();
+        (!is_own).then(|| format!("what the record {id} has in the cloud stays: it is that of the NestedCluster {holder}"))
     }
 
     async fn let_go(&self) -> Result<Action, Error> {

@@ -48,11 +48,19 @@ pub(crate) fn in_namespace(cache: &Cache, namespace: &str) -> Vec<Arc<DynamicObj
     all
 }
 
-/// Whether the namespace has what runs in the nested cluster of that name.
-pub(crate) fn runs_in_nested_cluster(cache: &Cache, namespace: &str, cluster: &str) -> bool {
-    let name = "/spec/serviceConfiguration/nested/clusterName";
+/// The networks of pods, of Services and of pods in the fabric that the settings of a nested cluster of that name say, empty
+/// where they say none; nothing where the namespace has no such settings.
+pub(crate) fn nested_networks(
+    cache: &Cache,
+    namespace: &str,
+    cluster: &str,
+) -> Option<[String; 3]> {
+    let setting = |object: &DynamicObject, field: &str| {
+        crate::object::text(&object.data, &format!("/spec/serviceConfiguration/{field}")).to_owned()
+    };
     let all = cache.list(Kind::Component("Kubemanager"), namespace);
-    all.iter().any(|one| crate::object::text(&one.data, name) == cluster)
+    let found = all.into_iter().find(|one| setting(one, "nested/clusterName") == cluster)?;
+    Some(["podSubnet", "serviceSubnet", "ipFabricSubnets"].map(|field| setting(&found, field)))
 }
 
 /// The addresses at which nodes of each kind are members.

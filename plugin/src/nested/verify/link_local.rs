@@ -78,7 +78,8 @@ fn pools(plan: &Plan) -> Option<Verified> {
         PoolsAction::Leave if plan.snat == SnatAction::Leave => return None,
         PoolsAction::Leave => Verdict::ok("in place"),
         PoolsAction::Add(_) => {
-            Verdict::fail("there are none: agents drop TCP and UDP to the fabric").fix(APPLY)
+            Verdict::fail("not both protocols have some: agents drop TCP or UDP to the fabric")
+                .fix(APPLY)
         }
         PoolsAction::Unknown => Verdict::uncertain("the pools were not read"),
     };

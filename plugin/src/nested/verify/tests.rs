@@ -64,6 +64,7 @@ fn input(connectivity: Connectivity) -> Input {
             pod_subnets: vec![],
             service_subnets: vec![],
             fabric_subnets: vec![],
+            not_given: opensdn_nested::NotGiven::OfImage,
             nodes: Fact::Known(nodes.into()),
             api_service: Fact::Known("10.96.0.1".parse().unwrap()),
         },

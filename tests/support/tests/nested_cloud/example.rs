@@ -65,6 +65,7 @@ fn choices(id: &ClusterId) -> Choices {
             pod_subnets: vec!["10.32.0.0/12".parse().unwrap()],
             service_subnets: vec!["10.96.0.0/12".parse().unwrap()],
             fabric_subnets: vec!["10.64.0.0/12".parse().unwrap()],
+            not_given: opensdn_nested::NotGiven::OfImage,
             nodes: Fact::Known(nodes.into()),
             api_service: Fact::Known(Ipv4Addr::new(10, 96, 0, 1)),
         },

@@ -56,6 +56,38 @@ async fn pools_that_are_there_are_not_touched() {
 }
 
 #[tokio::test]
+async fn a_protocol_without_a_usable_pool_gets_one_and_what_is_there_stays() {
+    for (there, added) in [
+        (json!({"protocol": "udp", "port_count": "9"}), "tcp"),
+        (json!({"protocol": "TCP", "port_range": {"start_port": 40000, "end_port": 40100}}), "udp"),
+    ] {
+        let cloud = worked_example(Settings::default());
+        let pools = json!({"port_translation_pool": [there]});
+        let uuid = cloud.faults().global_vrouter_config();
+        cloud.faults().update(&uuid, json!({ "port_translation_pools": pools })).unwrap();
+        let (api, before) = (cloud.api(), pools_of(&cloud.object().await.1));
+        let example = Example::new("a", OPTIONS[0]);
+        let done = example.set_up(&api).await;
+        assert_eq!(done.pools, Some(EnsuredPools::Added));
+        let after = pools_of(&cloud.object().await.1);
+        assert_eq!((&after[0], &after[1]["protocol"]), (&before[0], &json!(added)), "{after}");
+        assert_eq!(after.as_array().map(Vec::len), Some(2));
+        let again = example.set_up(&api).await;
+        assert_eq!(pools_of(&cloud.object().await.1), after, "{again:?}");
+        // What others had is not given back as ours.
+        removed(&api, "a").await;
+        assert_eq!(pools_of(&cloud.object().await.1), after);
+    }
+    // One without ports is none: agents translate nothing by it.
+    let cloud = worked_example(Settings::default());
+    let pools = json!({"port_translation_pool": [{"protocol": "tcp"}, {"protocol": "udp", "port_count": "9"}]});
+    let uuid = cloud.faults().global_vrouter_config();
+    cloud.faults().update(&uuid, json!({ "port_translation_pools": pools })).unwrap();
+    let done = Example::new("a", OPTIONS[0]).set_up(&cloud.api()).await;
+    assert_eq!(done.pools, Some(EnsuredPools::Added));
+}
+
+#[tokio::test]
 async fn pools_that_others_add_between_plan_and_run_stay_theirs() {
     let cloud = worked_example(Settings::default());
     let (api, example) = (cloud.api(), Example::new("a", OPTIONS[0]));

@@ -70,7 +70,12 @@ fn snat_that_is_off_and_pools_that_are_gone_fail() {
     live.pools = Fact::Known([].into());
     cluster.plan = plan(&cluster.input, &live);
     says(&cluster.result(Part::Cloud, "fabric SNAT"), "OSDN3026", Outcome::Fail, "it is off");
-    says(&cluster.result(Part::Cloud, "pools"), "OSDN3037", Outcome::Fail, "there are none");
+    says(
+        &cluster.result(Part::Cloud, "pools"),
+        "OSDN3037",
+        Outcome::Fail,
+        "not both protocols have some",
+    );
     live.pools = Fact::Unknown("is forbidden".to_owned());
     cluster.plan = plan(&cluster.input, &live);
     says(&cluster.result(Part::Cloud, "pools"), "OSDN3037", Outcome::Uncertain, "not read");
