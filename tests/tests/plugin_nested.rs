@@ -60,6 +60,10 @@ impl Cloud {
 
     /// The same of what asks no cluster.
     pub(crate) fn run_offline(&self, user: &str, arguments: &[&str]) -> Result<Output, Failed> {
+        done(self.command(user, arguments)?)
+    }
+
+    fn command(&self, user: &str, arguments: &[&str]) -> Result<Command, Failed> {
         let mut command = Command::new(program("kubectl-opensdn")?);
         command
             .env_clear()
@@ -72,11 +76,7 @@ impl Cloud {
             .env("OS_PROJECT_NAME", "admin")
             .current_dir(self.folder.path())
             .args(arguments);
-        let output = command.output()?;
-        for stream in [&output.stdout, &output.stderr] {
-            assert!(!String::from_utf8_lossy(stream).contains(PASSWORD));
-        }
-        Ok(output)
+        Ok(command)
     }
 
     pub(crate) fn spec(&self, more: Value) -> Result<PathBuf, Failed> {
@@ -90,6 +90,14 @@ impl Cloud {
         let all = self.api.count(&Method::PUT, "/global-vrouter-config");
         all + self.api.count(&Method::PUT, "/virtual-network")
     }
+}
+
+fn done(mut command: Command) -> Result<Output, Failed> {
+    let output = command.output()?;
+    for stream in [&output.stdout, &output.stderr] {
+        assert!(!String::from_utf8_lossy(stream).contains(PASSWORD));
+    }
+    Ok(output)
 }
 
 fn with_logins() -> Result<FakeConfigApi, Failed> {
@@ -350,5 +358,48 @@ async fn an_old_cluster_is_imported_and_by_the_commands_that_follow_its_workload
     ] {
         assert_eq!(environment["data"][name], value, "{name}");
     }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_login_goes_to_no_address_that_a_file_alone_has() -> Outcome {
+    let cloud = Cloud::start().await?;
+    let spec = cloud.spec(json!({"connectivity": "LinkLocal"}))?;
+    let kubeconfig = cloud.sandbox.kubeconfig();
+    let plan = ["--kubeconfig", path(&kubeconfig), "nested", "plan", "-f", path(&spec)];
+    let run = |more: &[&str], without: &[&str]| -> Result<(i32, String), Failed> {
+        let mut command = cloud.command("admin", &[&plan[..], more].concat())?;
+        without.iter().for_each(|name| {
+            command.env_remove(name);
+        });
+        let output = done(command)?;
+        Ok((code(&output), text(&output)))
+    };
+    cloud.api.forget_calls();
+    let (exit, said) = run(&[], &["OPENSDN_CONFIG_API"])?;
+    let way = format!("--config-api {}", cloud.api.url());
+    assert!(exit == 2 && said.contains(&way) && said.contains("login of admin"), "{exit}: {said}");
+    assert!(
+        cloud.api.calls().is_empty(),
+        "neither Keystone nor the Config API: {:?}",
+        cloud.api.calls()
+    );
+    // Where it is said, and where there is no login to lose.
+    let (exit, said) = run(&["--config-api", cloud.api.url()], &["OPENSDN_CONFIG_API"])?;
+    assert_eq!(exit, 0, "{said}");
+    let (exit, said) = run(&[], &["OPENSDN_CONFIG_API", "OS_AUTH_URL"])?;
+    assert!(exit == 3 && said.contains("401"), "asked without a token: {exit}: {said}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_place_for_the_backup_nothing_is_written() -> Outcome {
+    let cloud = Cloud::start().await?;
+    let spec = cloud.spec(json!({"connectivity": "LinkLocal"}))?;
+    let apply = ["nested", "apply", "--yes", "-f", path(&spec), "--backup-dir", "not-there"];
+    let output = cloud.run("admin", &apply)?;
+    let said = text(&output);
+    assert_eq!((code(&output), cloud.puts()), (2, 0), "{said}");
+    assert!(said.contains("not-there (--backup-dir)"), "{said}");
     Ok(())
 }

@@ -149,8 +149,10 @@ pub(super) fn hijacked(world: &World) -> Verdict {
         }
     };
     let hijacks = |one: &&Value| {
+        // It compares without regard to capitals.
         let kind = text(one, "/spec/names/kind");
-        WATCHED.contains(&kind) && definition(text(one, "/spec/group")).as_str() > OWN
+        WATCHED.iter().any(|watched| watched.eq_ignore_ascii_case(kind))
+            && definition(text(one, "/spec/group")).as_str() > OWN
     };
     let found: Vec<&Value> = all.iter().filter(hijacks).collect();
     let Some(first) = found.first() else {
@@ -179,7 +181,8 @@ pub(super) fn node_ports(world: &World) -> Verdict {
         Read::Absent => {
             return Verdict::uncertain(
                 "kube-system has no ConfigMap kube-proxy: it is set up otherwise",
-            );
+            )
+            .fix("how is kube-proxy started? --cluster-cidr has to be the network of pods");
         }
         Read::Unknown(why) => {
             return Verdict::uncertain(format!(

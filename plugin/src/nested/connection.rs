@@ -31,13 +31,39 @@ pub(crate) struct ConfigApiFlags {
     config_api_skip_tls_verify: bool,
 }
 
+/// Who says where the Config API is, where no flag of it does. A login goes to no address that a file alone has: the file
+/// may be another's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SaidBy {
+    /// The NestedCluster of a file.
+    File,
+    /// Flags with the nodes of the control plane.
+    Flags,
+}
+
 impl ConfigApiFlags {
     /// A client of it.
     ///
     /// # Errors
     /// An address, a file or a variable cannot be used.
-    pub(crate) fn client(&self, spec: &NestedClusterSpec) -> Result<ConfigApi, Failure> {
-        self.client_of(&self.addresses(spec))
+    pub(crate) fn client(
+        &self,
+        spec: &NestedClusterSpec,
+        said_by: SaidBy,
+    ) -> Result<ConfigApi, Failure> {
+        let addresses = self.addresses(spec);
+        let is_of_file = self.config_api.is_empty() && said_by == SaidBy::File;
+        if let Some(user) = set("OS_AUTH_URL").filter(|_| is_of_file).and(set("OS_USERNAME")) {
+            let addresses = addresses.join(",");
+            let message = format!(
+                "the file says that the Config API is at {addresses}, and the login of {user} would be sent there"
+            );
+            let hint = format!(
+                "if that is your cloud, say it: --config-api {addresses}, or once for all: export OPENSDN_CONFIG_API={addresses}"
+            );
+            return Err(Failure::new(Exit::Usage, "config-api-of-file", message, hint));
+        }
+        self.client_of(&addresses)
     }
 
     /// The same where nothing but flags says where it is.
@@ -110,13 +136,28 @@ fn credentials() -> Result<Option<Credentials>, Failure> {
             Failure::usage(message, "source the openrc file of a user with the role admin")
         })
     };
-    let domain = |name: &str| set(name).unwrap_or_else(|| "Default".to_owned());
+    let [user_domain, project_domain] = [domain("OS_USER_DOMAIN")?, domain("OS_PROJECT_DOMAIN")?];
     Ok(Some(Credentials {
         user: needed(&["OS_USERNAME"])?,
         password: Password::new(needed(&["OS_PASSWORD"])?),
         project: needed(&["OS_PROJECT_NAME", "OS_TENANT_NAME"])?,
-        user_domain: domain("OS_USER_DOMAIN_NAME"),
-        project_domain: domain("OS_PROJECT_DOMAIN_NAME"),
+        user_domain,
+        project_domain,
         auth_url,
     }))
+}
+
+/// The name of a domain. Keystone calls the one that it makes itself `Default`, with the id `default`.
+fn domain(of: &str) -> Result<String, Failure> {
+    let [name, id] = ["NAME", "ID"].map(|what| format!("{of}_{what}"));
+    match (set(&name), set(&id)) {
+        (Some(name), _) => Ok(name),
+        (None, None) => Ok("Default".to_owned()),
+        (None, Some(default)) if default == "default" => Ok("Default".to_owned()),
+        (None, Some(_)) => {
+            let message =
+                format!("{id} is set, and {name} is not: the domain is needed by its name");
+            Err(Failure::usage(message, "openstack domain show ID -f value -c name has it"))
+        }
+    }
 }

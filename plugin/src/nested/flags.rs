@@ -11,6 +11,7 @@ use opensdn_crds::nested_cluster::{Connectivity, FabricService, NestedClusterSpe
 use opensdn_nested::{Naming, Permission, Permissions, Profile, Subnet};
 use serde_json::Value;
 
+use super::connection::SaidBy;
 use crate::exit::{Exit, Failure};
 use crate::policy::objects;
 
@@ -121,9 +122,9 @@ enum Ports {
     /// Since 24.1: the database by CQL on 9041, and ZooKeeper.
     #[default]
     Cql,
-    /// Up to 21.x: the database by Thrift on 9161.
+    /// Up to 21.x: the database by Thrift on 9161, Keystone on 35357.
     Thrift,
-    /// Those of the old documentation: as thrift, with Keystone on 35357.
+    /// Those of the old documentation: as thrift.
     Doc,
 }
 
@@ -166,6 +167,14 @@ impl SpecFlags {
         let spec = self.given()?;
         complete(&spec, &[config_nodes(&spec), service_addresses(&spec)])?;
         Ok(spec)
+    }
+
+    /// Who says where the Config API is: nodes that are flags win over the file.
+    pub(crate) fn said_by(&self) -> SaidBy {
+        match self.filename.is_some() && self.config_nodes.is_empty() {
+            true => SaidBy::File,
+            false => SaidBy::Flags,
+        }
     }
 
     /// The same where the nodes of the Config API are asked of it.

@@ -147,6 +147,7 @@ fn a_crd_whose_kind_comes_after_kubernetes_own_is_found() {
     let calico = found("NetworkPolicy", "crd.projectcalico.org");
     says(&calico, "Q105", Outcome::Warn, "x.crd.projectcalico.org");
     says(&found("Ingress", "config.openshift.io"), "Q105", Outcome::Warn, "openshift");
+    says(&found("INGRESS", "config.openshift.io"), "Q105", Outcome::Warn, "openshift");
     // Its definition is com.example..., which is before io.k8s...
     says(&found("Service", "example.com"), "Q105", Outcome::Ok, "no CRD");
     says(&found("IPPool", "crd.projectcalico.org"), "Q105", Outcome::Ok, "no CRD");

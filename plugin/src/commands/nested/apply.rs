@@ -1,5 +1,6 @@
 //! `nested apply`: a plan is shown, confirmed, and carried out. How the cloud is written is opensdn-nested-cloud's.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
@@ -14,7 +15,7 @@ use serde_json::Value;
 
 use super::plan::Sources;
 use super::workloads_flags::WorkloadsFlags;
-use super::writing::{WritingFlags, writing};
+use super::writing::{WritingFlags, failed, writing};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::install::requests::Requests;
@@ -198,7 +199,7 @@ impl ApplyCommand {
         writing(ui, Box::pin(apply(api, plan, foreign, &timing, save))).await.map_err(|error| {
             let message = format!("{} is not whole in the cloud", plan.cluster);
             let hint = "when the cause is gone, the same command continues: the cluster's record has what was done";
-            Failure::new(Exit::Unreachable, "not-applied", message, hint).because(&error)
+            failed(&error, "not-applied", &message, hint)
         })
     }
 
@@ -258,8 +259,12 @@ fn done(applied: &Applied) -> Vec<String> {
         lines.push("added the port translation pools".to_owned());
     }
     lines.extend(applied.rows.changes.iter().map(|change| format!("link-local service {change}")));
-    let put_back = applied.rows.put_back.iter();
-    lines.extend(put_back.map(|row| format!("put back, as another writer had dropped it: {row}")));
+    // One that was dropped several times is said once.
+    let put_back: BTreeSet<String> =
+        applied.rows.put_back.iter().map(ToString::to_string).collect();
+    lines.extend(
+        put_back.iter().map(|row| format!("put back, as another writer had dropped it: {row}")),
+    );
     if applied.snat == SnatDone::Changed {
         lines.push("turned on fabric SNAT of the network".to_owned());
     }

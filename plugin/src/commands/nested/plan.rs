@@ -109,7 +109,7 @@ impl Sources {
             let message = "--discover asks the Config API, and it is not known where that is";
             return Err(Failure::usage(message, "--config-api http://192.168.1.100:8082"));
         }
-        let api = self.config_api.client(&spec)?;
+        let api = self.config_api.client(&spec, self.spec.said_by())?;
         let (client, server) = global.client_and_server().await?;
         ui.progress(&format!("asking {server}"));
         let asker = Asker::new(client);

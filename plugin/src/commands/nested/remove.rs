@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::workloads_flags::WorkloadsFlags;
-use super::writing::{WritingFlags, writing};
+use super::writing::{WritingFlags, failed, writing};
 use crate::cli::Global;
 use crate::clients::AsksCluster;
 use crate::exit::{Exit, Failure};
@@ -195,7 +195,7 @@ impl RemoveCommand {
         writing(ui, Box::pin(remove(api, id, &timing, save))).await.map_err(|error| {
             let message = "not all of it is gone";
             let hint = "when the cause is gone, the same command continues: the cluster's record is still there";
-            Failure::new(Exit::Unreachable, "not-removed", message, hint).because(&error)
+            failed(&error, "not-removed", message, hint)
         })
     }
 }
@@ -227,6 +227,10 @@ fn of_workloads(removal: &Removal) -> Vec<String> {
         let names: Vec<String> = names.iter().map(|name| format!("{cluster}-{name}")).collect();
         format!("in the cloud, {what}: {}", names.join(", "))
     };
+    let pools = match removal.pools {
+        Pools::Ours => "",
+        _ => " and port_translation_pools",
+    };
     vec![
         all("virtual networks", &["default-pod-network", "default-service-network"]),
         all("IPAMs", &["pod-ipam", "service-ipam", "ip-fabric-ipam"]),
@@ -243,7 +247,9 @@ fn of_workloads(removal: &Removal) -> Vec<String> {
             "in the cloud: the application policy set {cluster}, security groups {cluster}-NAMESPACE-default-sg, and load \
              balancers and interfaces of Services and pods that were not deleted before kube-manager"
         ),
-        "in the cloud: flow_aging_timeout_list of global-vrouter-config, and the queue in RabbitMQ".to_owned(),
+        format!(
+            "in the cloud: flow_aging_timeout_list{pools} of global-vrouter-config, and the queue in RabbitMQ"
+        ),
         "on nodes: /etc/cni/net.d/10-contrail.conf, which the kubelet uses while it is there, /opt/cni/bin/contrail-k8s-cni and \
          /var/lib/contrail"
             .to_owned(),

@@ -7,9 +7,12 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use opensdn_config_api::apply as rows;
+use opensdn_nested_cloud::Error;
 use serde_json::Value;
 
 use crate::dry_run::outside_the_cluster;
+use crate::exit::{Exit, Failure};
 use crate::nested::waited::waited;
 use crate::ui::Ui;
 
@@ -55,6 +58,15 @@ impl WritingFlags {
         }
         Err(in_folder(io::ErrorKind::AlreadyExists.into()))
     }
+}
+
+/// Why it was not done; `hint` says how it continues.
+pub(super) fn failed(error: &Error, code: &'static str, message: &str, hint: &str) -> Failure {
+    if let Error::Rows(rows::Error::Backup(_)) = error {
+        let hint = "name a folder in which a file can be made: --backup-dir";
+        return Failure::new(Exit::Usage, "no-backup", "nothing was written", hint).because(error);
+    }
+    Failure::new(Exit::Unreachable, code, message, hint).because(error)
 }
 
 /// Writes, and says so while it lasts.
