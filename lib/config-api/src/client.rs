@@ -41,7 +41,6 @@ pub struct ConfigApi {
     login: tokio::sync::Mutex<LoggedIn>,
     limit: Duration,
     calls: AtomicU64,
-    most_values: usize,
     texts: Texts,
     /// The clock of the server at a time of ours.
     clock: Mutex<Option<(SystemTime, Instant)>>,
@@ -123,16 +122,9 @@ impl ConfigApi {
             login: tokio::sync::Mutex::default(),
             limit,
             calls: AtomicU64::new(0),
-            most_values: values::MOST_VALUES,
             texts: Texts::Shown,
             clock: Mutex::default(),
         })
-    }
-
-    /// With another bound on the values of an answer, keys included: each takes some hundred bytes of memory.
-    #[must_use]
-    pub fn with_most_values(self, most_values: usize) -> Self {
-        Self { most_values, ..self }
     }
 
     /// Errors have no word of what the server says: who chose the server need not be who may read what it says.
@@ -275,7 +267,7 @@ impl ConfigApi {
         limit: Duration,
     ) -> Result<Answer, Error> {
         let what = format!("{} {}", call.method, call.path);
-        let (most, most_values) = limits::lower(call.most, self.most_values);
+        let (most, most_values) = limits::lower(call.most, values::MOST_VALUES);
         let asked = answer::Asked {
             address: address.to_string(),
             what,

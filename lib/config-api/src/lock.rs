@@ -115,7 +115,7 @@ pub async fn acquire<'a>(
             return Ok(Lock { api, uuid, hold: timing.hold });
         }
         let Some(holder) = holder(api).await? else {
-            continue_until(end, timing, None).await?;
+            continue_until(end, timing, None, api.server_time()).await?;
             continue;
         };
         // The answer to our own creation was lost, and the repetition found it.
@@ -125,7 +125,7 @@ pub async fn acquire<'a>(
         if is_over(&holder, api.server_time()) {
             break_lock(api, &holder).await?;
         }
-        continue_until(end, timing, Some(&holder)).await?;
+        continue_until(end, timing, Some(&holder), api.server_time()).await?;
     }
 }
 
@@ -179,17 +179,33 @@ async fn continue_until(
     end: Instant,
     timing: Timing,
     holder: Option<&Holder>,
+    now: SystemTime,
 ) -> Result<(), Error> {
     if Instant::now() + timing.poll < end {
         tokio::time::sleep(jittered(timing.poll)).await;
         return Ok(());
     }
     let owner = holder.map_or("another run", |holder| &holder.owner);
-    let remedy = match holder.and_then(|holder| holder.deadline) {
-        Some(_) => "it ends by itself within minutes".to_owned(),
-        None => format!("delete the {KIND} {DOMAIN}:{NAME} in the Config API"),
-    };
+    let remedy = remedy(holder.and_then(|holder| holder.deadline), now);
     Err(Error::Held { owner: owner.escape_debug().to_string(), remedy })
+}
+
+/// A deadline that is further away than any run of ours sets may be one of a clock that is wrong.
+fn remedy(deadline: Option<SystemTime>, now: SystemTime) -> String {
+    let delete = format!("delete the {KIND} {DOMAIN}:{NAME} in the Config API");
+    let left = deadline.map(|deadline| deadline.duration_since(now).unwrap_or_default());
+    match left {
+        None => delete,
+        Some(left) if left <= Timing::default().hold => {
+            "it ends by itself within minutes".to_owned()
+        }
+        Some(left) => {
+            let minutes = left.as_secs().div_ceil(60);
+            format!(
+                "it ends in {minutes} minutes, which none of ours takes; if no run is at work: {delete}"
+            )
+        }
+    }
 }
 
 fn seconds(time: SystemTime) -> String {
@@ -212,6 +228,15 @@ mod tests {
             (true, false, false, false)
         );
         assert_eq!(seconds(now), "1000");
+    }
+
+    #[test]
+    fn who_waits_for_a_lock_learns_when_it_ends_and_what_to_do_where_it_does_not() {
+        let now = UNIX_EPOCH + Duration::from_secs(1000);
+        let of = |seconds: u64| remedy(Some(now + Duration::from_secs(seconds)), now);
+        assert_eq!(of(90), "it ends by itself within minutes");
+        assert!(of(3000).starts_with("it ends in 50 minutes") && of(3000).contains("delete the"));
+        assert!(remedy(None, now).starts_with("delete the"));
     }
 
     #[test]

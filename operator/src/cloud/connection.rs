@@ -76,8 +76,19 @@ pub(super) struct Way {
     pub(super) credentials: Option<Credentials>,
     /// The id of the record in the cloud that is continued, where the login says one.
     pub(super) record: Option<String>,
+    /// Whether its words may be in the status of the object.
+    pub(super) texts: Texts,
     /// Another text for each other way; without secrets.
     pub(super) version: String,
+}
+
+/// Whether what a Config API says may be in a status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Texts {
+    /// Who gave the login has said where it may be sent, or it is the cluster's own.
+    Shown,
+    /// Whoever writes the object says whom to ask: what is not his to read is not shown.
+    Hidden,
 }
 
 /// What a NestedCluster says.
@@ -120,6 +131,7 @@ pub(super) async fn of_spec(
         keystone_trust,
         trust,
         record: login.as_ref().and_then(|login| value(login, RECORD)),
+        texts: if login.is_some() { Texts::Shown } else { Texts::Hidden },
         version: format!("{:?} {:?} {:?}", spec.urls, version(&login), version(&ca)),
         credentials: match &login {
             Some(login) => {

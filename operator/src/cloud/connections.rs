@@ -15,7 +15,7 @@ use opensdn_http_client::HttpClient;
 use opensdn_runtime::error_chain;
 use tokio::task::AbortHandle;
 
-use super::connection::{Error, Way};
+use super::connection::{Error, Texts, Way};
 
 const CONNECT: Duration = Duration::from_secs(10);
 /// Of each call with all its repetitions.
@@ -160,11 +160,11 @@ fn connect(way: Way) -> Result<ConfigApi, Error> {
         None => None,
     };
     let http = HttpClient::new(way.trust, CONNECT)?;
-    // With a login it is known by who gave it where it may be sent. Without, whoever writes the object says whom to ask, and
-    // what is not his to read must not be in its status.
-    let is_without_login = keystone.is_none();
     let api = ConfigApi::new(http, &way.addresses, keystone, CALL)?;
-    Ok(if is_without_login { api.without_texts() } else { api })
+    Ok(match way.texts {
+        Texts::Shown => api,
+        Texts::Hidden => api.without_texts(),
+    })
 }
 
 fn lock(all: &Mutex<HashMap<String, Connection>>) -> MutexGuard<'_, HashMap<String, Connection>> {
@@ -194,6 +194,7 @@ mod tests {
             keystone_trust: Trust::of_none(),
             credentials: None,
             record: None,
+            texts: Texts::Shown,
             version: version.to_owned(),
         }
     }

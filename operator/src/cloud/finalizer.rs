@@ -8,15 +8,13 @@ use json_patch::{Patch, PatchOperation, RemoveOperation, TestOperation};
 use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject, TypeMeta};
 use kube::runtime::events::{Event, EventType};
-use opensdn_runtime::apply::{apply_as, patch_as, read_as};
+use opensdn_runtime::apply::{apply_as, patch_as};
 use opensdn_runtime::call::CallError;
 use serde_json::json;
 
 use crate::names::{LEAVE_BEHIND, RELEASE_CLOUD};
 use crate::reconcile::Context;
 
-/// So often the finalizer is looked for anew where others change them.
-const ATTEMPTS: u32 = 5;
 /// How long it is tried.
 const LIMIT: Duration = Duration::from_secs(10 * 60);
 
@@ -44,31 +42,18 @@ pub(super) async fn set(
 }
 
 /// Lets the object go, whoever has set the finalizer: an export that was applied again, or a backup, has it from another
-/// writer, and an apply takes away only what is one's own.
+/// writer, and an apply takes away only what is one's own. Where the object has changed meanwhile nothing is done: that
+/// change is an event, and by it the next pass comes.
 pub(super) async fn release(
     ctx: &Context,
     resource: &ApiResource,
     object: &DynamicObject,
 ) -> Result<(), CallError> {
-    let mut object = object.clone();
-    for _ in 0..ATTEMPTS {
-        let Some(patch) = removal(&object) else { return Ok(()) };
-        match patch_as(&ctx.writer, resource, &object, patch).await {
-            Err(error) if error.is_not_found() => return Ok(()),
-            Err(error) => return Err(error),
-            Ok(Some(_)) => return Ok(()),
-            Ok(None) => {}
-        }
-        let (namespace, name) = (object.namespace(), object.name_any());
-        let newest =
-            read_as::<DynamicObject>(&ctx.writer, resource, namespace.as_deref(), &name).await?;
-        match newest.filter(|newest| newest.metadata.uid == object.metadata.uid) {
-            Some(newest) => object = newest,
-            None => return Ok(()),
-        }
+    let Some(patch) = removal(object) else { return Ok(()) };
+    match patch_as(&ctx.writer, resource, object, patch).await {
+        Err(error) if error.is_not_found() => Ok(()),
+        patched => patched.map(drop),
     }
-    // Others change its finalizers all the time: it is tried again at the next event.
-    Ok(())
 }
 
 /// What takes the finalizer away, if the object has it, and nothing where it has changed meanwhile.

@@ -12,7 +12,7 @@ use opensdn_http_client::Trust;
 use opensdn_runtime::error_chain;
 
 use super::condition::{NO_CONFIG, NO_CONNECTION, Said};
-use super::connection::{self, Way, secret};
+use super::connection::{self, Texts, Way, secret};
 use super::pass::Pass;
 use crate::components::{self, config_api, keystone};
 use crate::kind::Kind;
@@ -128,6 +128,7 @@ async fn way(ctx: &Context, reached: &Reached) -> Result<Way, Error> {
         trust,
         credentials,
         record: None,
+        texts: Texts::Shown,
     })
 }
 

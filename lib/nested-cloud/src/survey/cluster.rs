@@ -25,13 +25,17 @@ pub(super) async fn interfaces(
     ips: &[InstanceIp],
     nodes: &BTreeSet<Ipv4Addr>,
 ) -> Result<BTreeMap<Ipv4Addr, Vec<Interface>>, Error> {
-    let of_nodes: Vec<&InstanceIp> = ips.iter().filter(|ip| nodes.contains(&ip.address)).collect();
+    let of_node = |ip| -> Option<(Ipv4Addr, &InstanceIp)> {
+        let ip: &InstanceIp = ip;
+        Some((ip.address.filter(|address| nodes.contains(address))?, ip))
+    };
+    let of_nodes: Vec<(Ipv4Addr, &InstanceIp)> = ips.iter().filter_map(of_node).collect();
     let uuids: BTreeSet<&str> =
-        of_nodes.iter().flat_map(|ip| ip.interfaces.iter().map(String::as_str)).collect();
+        of_nodes.iter().flat_map(|(_, ip)| ip.interfaces.iter().map(String::as_str)).collect();
     let hosts = hosts(api, &uuids).await?;
     let mut found: BTreeMap<Ipv4Addr, Vec<Interface>> = BTreeMap::new();
-    for ip in of_nodes {
-        found.entry(ip.address).or_default().extend(ip.interfaces.iter().map(|id| Interface {
+    for (address, ip) in of_nodes {
+        found.entry(address).or_default().extend(ip.interfaces.iter().map(|id| Interface {
             id: id.clone(),
             network: ip.network.clone(),
             host_id: hosts.get(id).cloned(),

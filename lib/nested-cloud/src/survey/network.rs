@@ -27,10 +27,11 @@ fn parsed(subnet: &virtual_network::Subnet) -> Option<Subnet> {
     Subnet::new(subnet.prefix.parse().ok()?, subnet.length)
 }
 
-/// An address of IPv4 that interfaces have.
+/// An address that interfaces have.
 #[derive(Clone, Debug)]
 pub(super) struct InstanceIp {
-    pub(super) address: Ipv4Addr,
+    /// Nothing where it is none of IPv4.
+    pub(super) address: Option<Ipv4Addr>,
     /// The UUIDs of its interfaces.
     pub(super) interfaces: Vec<String>,
     /// The UUIDs of its networks.
@@ -47,7 +48,7 @@ pub(super) async fn instance_ips(api: &ConfigApi) -> Result<Vec<InstanceIp>, Err
     let uuids = |ip: &Fields, field: &str| references(ip, field).map(str::to_owned).collect();
     let of = |ip: Fields| {
         Some(InstanceIp {
-            address: text(&ip, "instance_ip_address").parse().ok()?,
+            address: text(&ip, "instance_ip_address").parse().ok(),
             interfaces: uuids(&ip, INTERFACES),
             networks: uuids(&ip, NETWORKS),
             network: reference_names(&ip, NETWORKS).join(", "),
@@ -61,8 +62,8 @@ pub(super) async fn addresses(
     api: &ConfigApi,
     ips: &[InstanceIp],
 ) -> Result<BTreeMap<Ipv4Addr, String>, Error> {
-    let of_ip = |ip: &InstanceIp| (ip.address, format!("an interface in {}", ip.network));
-    let mut found: BTreeMap<Ipv4Addr, String> = ips.iter().map(of_ip).collect();
+    let of_ip = |ip: &InstanceIp| Some((ip.address?, format!("an interface in {}", ip.network)));
+    let mut found: BTreeMap<Ipv4Addr, String> = ips.iter().filter_map(of_ip).collect();
     for (kind, field) in [("floating-ip", "floating_ip_address"), ("alias-ip", "alias_ip_address")]
     {
         let of_kind = |one: Fields| {
@@ -94,7 +95,7 @@ pub(super) async fn of_nodes(
     };
     let all = interfaces(&own);
     let others = |nodes: &BTreeSet<Ipv4Addr>| {
-        let is_of_node = |ip: &&&InstanceIp| nodes.contains(&ip.address);
+        let is_of_node = |ip: &&&InstanceIp| ip.address.is_some_and(|one| nodes.contains(&one));
         let of_nodes: Vec<&InstanceIp> = own.iter().filter(is_of_node).copied().collect();
         all.difference(&interfaces(&of_nodes)).count()
     };
