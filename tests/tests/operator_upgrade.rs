@@ -174,7 +174,7 @@ async fn a_bad_image_takes_one_pod_of_a_service_and_comes_back_by_itself() -> Ou
     let images = json!([{"container": "api", "image": image("api", "bad")}]);
     // As if it could be pulled, and then not be run.
     let more =
-        json!({"version": "R24.1.1", "images": images, "waveTimeout": "20s", "prePull": false});
+        json!({"version": "R24.1.1", "images": images, "waveTimeout": "40s", "prePull": false});
     world.create("bad", more).await?;
     // A second one waits, and says for which.
     world.create("second", json!({"version": "R24.1.2"})).await?;

@@ -31,7 +31,7 @@ async fn an_image_that_no_node_can_pull_changes_nothing_and_is_named() -> Outcom
     let before = get(&world.sandbox, MANAGER).await["metadata"]["generation"].clone();
     let images = json!([{"container": "stunnel", "image": image("stunnel", "bad")}]);
     let more =
-        json!({"version": "R24.1.1", "images": images, "onFailure": "Stop", "waveTimeout": "15s"});
+        json!({"version": "R24.1.1", "images": images, "onFailure": "Stop", "waveTimeout": "40s"});
     world.create("bad", more).await?;
     world.until("bad", "Stopped").await;
     let message = world.status("bad").await["message"].to_string();
