@@ -1,13 +1,13 @@
-//! `render`: the objects of an installation as YAML, without a cluster: for a GitOps repository, or to be read. They have
+//! `render`: the objects of an installation as YAML or JSON, without a cluster: for a GitOps repository, or to be read. They have
 //! no labels of ours: who applies them himself manages them himself.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
 use opensdn_deploy::values::Platform;
 use opensdn_deploy::{Phase, Step, Values, openshift_machines};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::install::ControlNamespace;
 use crate::exit::{Exit, Failure};
@@ -30,6 +30,9 @@ Examples:
   # The policies alone, for a repository of those who decide about them
   kubectl opensdn render -f prod.yaml --for policies
 
+  # As one JSON document
+  kubectl opensdn render -f prod.yaml -o json | jq '.items[].metadata.name'
+
   # What the values come to, with all defaults
   kubectl opensdn render -f prod.yaml --effective-values";
 
@@ -48,8 +51,21 @@ pub(crate) struct Render {
     /// Print the values instead, with all defaults.
     #[arg(long, conflicts_with_all = ["split", "taker"])]
     effective_values: bool,
+    /// How it is written [default: yaml, a document for each object; json is one List].
+    // Without a default of clap's, so that an error is a document only where one was asked for.
+    #[arg(short, long, value_enum, value_name = "FORMAT", conflicts_with = "split")]
+    output: Option<Format>,
     #[command(flatten)]
     place: ControlNamespace,
+}
+
+/// How it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A YAML document for each object.
+    Yaml,
+    /// One JSON document: a List of the objects.
+    Json,
 }
 
 /// For whom it is written.
@@ -73,7 +89,11 @@ impl Render {
     pub(crate) fn run(&self, ui: &mut Ui) -> Result<Exit, Failure> {
         let values = self.values.read(&self.place.control_namespace)?;
         if self.effective_values {
-            ui.write(|out| DocumentFormat::Yaml.write(&values, out))?;
+            let format = match self.output {
+                None | Some(Format::Yaml) => DocumentFormat::Yaml,
+                Some(Format::Json) => DocumentFormat::Json,
+            };
+            ui.write(|out| format.write(&values, out))?;
             return Ok(Exit::Done);
         }
         let files = match self.taker {
@@ -87,14 +107,20 @@ impl Render {
                 split(folder, &files).map_err(|error| unwritable(folder, &error))?;
                 ui.note(&format!("{} files in {}", files.len(), folder.display()));
             }
-            None => ui.write(|out| {
-                for (_, object) in &files {
-                    write!(out, "---\n{}", yaml(object)?)?;
-                }
-                Ok(())
-            })?,
+            None => ui.write(|out| self.write(&files, out))?,
         }
         Ok(Exit::Done)
+    }
+}
+
+impl Render {
+    fn write(&self, files: &[(String, Value)], out: &mut dyn Write) -> io::Result<()> {
+        if self.output == Some(Format::Json) {
+            let objects: Vec<&Value> = files.iter().map(|(_, object)| object).collect();
+            let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+            return DocumentFormat::Json.write_value(&list, out);
+        }
+        files.iter().try_for_each(|(_, object)| write!(out, "---\n{}", yaml(object)?))
     }
 }
 

@@ -18,6 +18,7 @@ mod page;
 mod policy;
 mod probe_pods;
 mod program;
+mod render;
 mod stored_objects;
 mod transcripts;
 mod validate;
