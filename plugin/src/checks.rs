@@ -95,6 +95,24 @@ impl Chosen {
         !CHECKS.iter().any(|check| self.has(check))
     }
 
+    /// The ids that are asked for by their names, if none of them is looked at: by what they would be.
+    pub(crate) fn looks_at_nothing(&self, with_probe: bool) -> Option<&'static str> {
+        let named: Vec<&Check> = CHECKS.iter().filter(|check| self.has(check)).collect();
+        let is_of_another =
+            |check: &&Check| catalogue::other_purpose(check, self.purpose).is_some();
+        let needs_probe = |check: &&Check| check.mode == catalogue::Mode::Probe && !with_probe;
+        let is_left = |check: &&Check| is_of_another(check) || needs_probe(check);
+        if self.only.is_empty() || !named.iter().all(is_left) {
+            return None;
+        }
+        Some(match named.iter().all(is_of_another) {
+            true => {
+                "they are about another kind of cluster, or about an upgrade: --nested, --upgrade VERSION, or without them"
+            }
+            false => "add --probe, which runs a pod on each node for a moment",
+        })
+    }
+
     /// The first id that there is not.
     pub(crate) fn unknown(&self) -> Option<&str> {
         let mut all = self.only.iter().chain(&self.skip);

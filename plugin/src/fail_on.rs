@@ -8,12 +8,12 @@ use crate::checks::report::Outcome;
 /// How bad a finding must be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FailOn {
-    /// What the API server or the webhook would refuse.
+    /// What fails, or would be refused.
     #[default]
     Error,
-    /// What passes with a warning too.
+    /// What warns too.
     Warning,
-    /// Anything.
+    /// Also what is uncertain, and all other findings.
     Info,
 }
 

@@ -130,8 +130,16 @@ pub(super) fn apis(world: &World) -> Verdict {
 /// Namespace and name.
 type Place = (String, String);
 
-/// Webhooks with failurePolicy Fail that match something of ours: configuration, webhook, Service.
-fn dangerous(world: &World) -> Vec<(String, String, Option<Place>)> {
+/// A webhook with failurePolicy Fail that matches something of ours.
+struct Dangerous {
+    configuration: String,
+    webhook: String,
+    service: Option<Place>,
+    /// Whether it chooses by labels or conditions as well, which are not compared here.
+    chooses: bool,
+}
+
+fn dangerous(world: &World) -> Vec<Dangerous> {
     let mut found = Vec::new();
     for configuration in world.webhooks.items() {
         for webhook in list(configuration, "/webhooks") {
@@ -143,23 +151,53 @@ fn dangerous(world: &World) -> Vec<(String, String, Option<Place>)> {
             let service = webhook.pointer("/clientConfig/service").map(|service| {
                 (text(service, "/namespace").to_owned(), text(service, "/name").to_owned())
             });
-            found.push((
-                name(configuration).to_owned(),
-                text(webhook, "/name").to_owned(),
+            found.push(Dangerous {
+                configuration: name(configuration).to_owned(),
+                webhook: text(webhook, "/name").to_owned(),
                 service,
-            ));
+                chooses: chooses(webhook),
+            });
         }
     }
     found
 }
 
+/// Whether only some of what its rules match is sent to it.
+fn chooses(webhook: &Value) -> bool {
+    let is_narrow = |selector: &str| {
+        let labels = webhook.get(selector).and_then(Value::as_object).into_iter().flatten();
+        labels.into_iter().any(|(_, one)| match one {
+            Value::Object(all) => !all.is_empty(),
+            Value::Array(all) => !all.is_empty(),
+            _ => false,
+        })
+    };
+    is_narrow("namespaceSelector")
+        || is_narrow("objectSelector")
+        || list(webhook, "/matchConditions").next().is_some()
+}
+
+/// What an installation writes, and what the operator does.
 fn matches_ours(rule: &Value) -> bool {
-    const OURS: [(&str, &[&str]); 4] = [
+    const OURS: [(&str, &[&str]); 9] = [
         ("", &["pods", "configmaps", "secrets", "services", "serviceaccounts", "namespaces"]),
         ("apps", &["deployments", "statefulsets", "daemonsets"]),
+        ("apiextensions.k8s.io", &["customresourcedefinitions"]),
+        (
+            "rbac.authorization.k8s.io",
+            &["roles", "rolebindings", "clusterroles", "clusterrolebindings"],
+        ),
+        ("networking.k8s.io", &["networkpolicies"]),
+        ("policy", &["poddisruptionbudgets"]),
+        ("coordination.k8s.io", &["leases"]),
         ("tf.tungsten.io", &[]),
         ("opensdn.io", &[]),
     ];
+    const WRITES: [&str; 4] = ["*", "CREATE", "UPDATE", "DELETE"];
+    let operations: Vec<&str> = list(rule, "/operations").filter_map(Value::as_str).collect();
+    if !operations.is_empty() && !operations.iter().any(|one| WRITES.contains(one)) {
+        return false;
+    }
     let has = |pointer: &str, wanted: &[&str]| {
         list(rule, pointer)
             .filter_map(Value::as_str)
@@ -171,7 +209,7 @@ fn matches_ours(rule: &Value) -> bool {
 
 /// The Services whose endpoints have to be known.
 pub(super) fn services_of_webhooks(world: &World) -> BTreeSet<(String, String)> {
-    dangerous(world).into_iter().filter_map(|(_, _, service)| service).collect()
+    dangerous(world).into_iter().filter_map(|one| one.service).collect()
 }
 
 pub(super) fn webhooks(world: &World) -> Verdict {
@@ -179,7 +217,7 @@ pub(super) fn webhooks(world: &World) -> Verdict {
         return Verdict::uncertain(format!("webhook configurations may not be read: {why}"));
     }
     let (mut dead, mut unknown) = (Vec::new(), Vec::new());
-    for (configuration, webhook, service) in dangerous(world) {
+    for Dangerous { configuration, webhook, service, chooses } in dangerous(world) {
         // Behind an address instead of a Service: nothing here says whether it answers.
         let Some(key) = service else {
             unknown.push(format!("{configuration} ({webhook}), which has an address outside"));
@@ -187,6 +225,10 @@ pub(super) fn webhooks(world: &World) -> Verdict {
         };
         match world.endpoints.get(&key) {
             Some(Read::Known(slices)) if slices.iter().any(has_ready) => {}
+            Some(Read::Known(_)) if chooses => unknown.push(format!(
+                "{configuration} ({}/{}), behind which no endpoint is ready, and which chooses by labels or conditions",
+                key.0, key.1
+            )),
             Some(Read::Known(_)) => dead.push(format!("{configuration} ({}/{})", key.0, key.1)),
             _ => unknown.push(format!("{configuration} ({}/{})", key.0, key.1)),
         }
@@ -204,7 +246,7 @@ pub(super) fn webhooks(world: &World) -> Verdict {
     }
     if !unknown.is_empty() {
         return Verdict::uncertain(format!(
-            "it is not known whether these answer: {}",
+            "it is not known whether these answer, or refuse something of ours: {}",
             few(&unknown)
         ));
     }

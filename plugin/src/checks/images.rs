@@ -118,7 +118,10 @@ fn pull_secrets(world: &World) -> Verdict {
         );
     }
     let (mut wrong, mut unknown, mut hosts) = (Vec::new(), Vec::new(), BTreeSet::new());
+    // The first that is wrong.
+    let mut bad: Option<(&str, &str)> = None;
     for ((place, name), read) in &world.registries {
+        let before = wrong.len();
         match read {
             Read::Absent => wrong.push(format!("Secret {place}/{name} is missing")),
             Read::Unknown(why) => {
@@ -139,13 +142,17 @@ fn pull_secrets(world: &World) -> Verdict {
                 hosts.extend(secret.hosts.iter().map(|key| (place.as_str(), host(key))))
             }
         }
+        if wrong.len() > before {
+            bad.get_or_insert((place, name));
+        }
     }
     if !wrong.is_empty() {
-        let place = world.component_namespaces().pop_first().unwrap_or_default();
-        // From a file: an argument is seen by everyone on the machine.
+        let (place, name) = bad.unwrap_or_default();
+        // From a file: an argument is seen by everyone on the machine. One of its own: that of a user has all logins, or,
+        // with a credsStore, none.
         return Verdict::fail(few(&wrong)).fix(format!(
-            "kubectl create secret generic NAME -n {place} --type=kubernetes.io/dockerconfigjson \
-             --from-file=.dockerconfigjson=$HOME/.docker/config.json"
+            "podman login --authfile FOLDER/config.json REGISTRY; kubectl create secret generic {name} -n {place} \
+             --type=kubernetes.io/dockerconfigjson --from-file=.dockerconfigjson=FOLDER/config.json"
         ));
     }
     if !unknown.is_empty() {

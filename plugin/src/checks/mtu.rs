@@ -6,7 +6,9 @@ use opensdn_node_probe::{NodeFindings, Seen};
 use serde_json::{Value, json};
 
 use super::fabric::{VHOST, legs};
+use super::patch::set_field;
 use super::paths::{self, Paths};
+use super::planned::is_planned;
 use super::probed::{Said, each, worst};
 use super::probed_data_path::is_without_vrouter;
 use super::report::{Outcome, Verdict};
@@ -301,6 +303,9 @@ fn set(groups: &[Group<'_>], mtu: i64) -> String {
     let mut managers: Vec<(&Value, Vec<Value>)> = Vec::new();
     for Group { service, .. } in groups {
         let at = service.at.as_deref().unwrap_or(service.facts.key);
+        if is_planned(service.manager) {
+            return set_field(service, &["spec", "serviceConfiguration", "cniMTU"], json!(mtu));
+        }
         let spec = format!("/spec/services/{at}/spec");
         let settings = service.spec.pointer("/serviceConfiguration");
         let (path, value) = match (service.spec, settings.filter(|one| !one.is_null())) {

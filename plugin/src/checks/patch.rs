@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::planned::is_planned;
 use super::world::Service;
 use crate::snapshot::{name, namespace};
 
@@ -11,6 +12,14 @@ pub(super) fn set_field(service: &Service<'_>, way: &[&str], value: Value) -> St
     let (place, manager) = (namespace(service.manager), name(service.manager));
     let start = format!("kubectl patch managers.tf.tungsten.io {manager} -n {place}");
     let at = service.at.as_deref().unwrap_or(service.facts.key);
+    if is_planned(service.manager) {
+        return in_file(
+            place,
+            manager,
+            &format!("spec.services.{}.{}", at.replace('/', "."), way.join(".")),
+            &value,
+        );
+    }
     // A merge would replace a list of services with one entry. To add sets what is there too, and makes no parents.
     let (there, missing) = split(service, way);
     let value = missing
@@ -22,6 +31,11 @@ pub(super) fn set_field(service: &Service<'_>, way: &[&str], value: Value) -> St
     });
     let patch = json!([{"op": "add", "path": path, "value": value}]);
     format!("{start} --type=json -p '{patch}'")
+}
+
+/// The same of a Manager of a file: the one of the cluster may be another, or not be there.
+pub(super) fn in_file(place: &str, manager: &str, field: &str, value: &Value) -> String {
+    format!("in the file, for Manager {place}/{manager}: {field}: {value}")
 }
 
 /// The way to what is to be set, whose parents are there, and what has to be made in it.

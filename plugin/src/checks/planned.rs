@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::exit::{Exit, Failure};
 use crate::install::values::ValuesArgs;
 use crate::policy::objects::{self, Content};
-use crate::snapshot::{Read, name, namespace, text, title};
+use crate::snapshot::{Read, annotation, name, namespace, text, title};
 
 /// Faults of a schema that are shown.
 const SHOWN: usize = 5;
@@ -68,6 +68,7 @@ impl Planned {
     }
 
     fn add(&mut self, mut object: Value, default: &str) {
+        mark(&mut object);
         let (group, _) = text(&object, "/apiVersion").split_once('/').unwrap_or_default();
         let (group, kind) = (group.to_owned(), text(&object, "/kind").to_owned());
         if namespace(&object).is_empty()
@@ -95,6 +96,11 @@ impl Planned {
         Ok(self)
     }
 
+    /// What an installation with these values is judged by.
+    pub(crate) fn of_values(values: Values) -> Self {
+        Self { values: Some(values), ..Self::default() }
+    }
+
     /// A file that has values.
     pub(crate) fn values_file(&self) -> Option<&Path> {
         self.values_files.first().map(|(file, _)| file.as_path())
@@ -119,6 +125,24 @@ impl Planned {
     pub(super) fn put_profiles(&self, stored: &mut Read<Vec<Value>>) {
         put(&self.profiles, stored);
     }
+}
+
+/// By which it is known that an object is not stored as it is judged.
+const MARK: &str = "kubectl-opensdn/planned";
+
+fn mark(object: &mut Value) {
+    let Some(metadata) = object.pointer_mut("/metadata").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.insert(MARK.to_owned(), json!("true"));
+    }
+}
+
+/// Whether it comes from a file: what is to be changed of it is changed there.
+pub(super) fn is_planned(object: &Value) -> bool {
+    annotation(object, MARK).is_some()
 }
 
 /// In place of those of the same name. Where it is not known what is stored, what is planned is known all the same.

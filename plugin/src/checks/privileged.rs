@@ -109,7 +109,7 @@ fn of_openshift(world: &World, good: &[String]) -> Option<Verdict> {
         let message = format!(
             "whether the SecurityContextConstraints of OpenShift let privileged pods run in {first} is not known"
         );
-        Verdict::uncertain(message).fix(constraints_of(first))
+        Verdict::uncertain(message).fix(CONSTRAINTS)
     })
 }
 
@@ -134,16 +134,15 @@ fn label_of(namespace: &str) -> String {
     format!("kubectl label namespace {namespace} {ENFORCE}=privileged --overwrite")
 }
 
-fn constraints_of(namespace: &str) -> String {
-    format!("oc adm policy add-scc-to-group privileged system:serviceaccounts:{namespace}")
-}
+/// It binds constraints that are narrower than `privileged`, to the accounts of components alone.
+const CONSTRAINTS: &str = "kubectl opensdn install --set platform=openshift";
 
 /// What to do, by who refuses it.
 fn against(namespace: &str, why: &str) -> String {
     if why.contains("PodSecurity") {
         label_of(namespace)
     } else if why.contains("security context constraint") {
-        constraints_of(namespace)
+        CONSTRAINTS.to_owned()
     } else {
         "kubectl get validatingwebhookconfigurations,validatingadmissionpolicies".to_owned()
     }

@@ -1,6 +1,6 @@
 //! What else nodes that were looked at show of themselves: routes, clocks, settings of the kernel.
 
-use opensdn_node_probe::Seen;
+use opensdn_node_probe::{Seen, Sysctl};
 
 use super::probed::{Said, each, unseen, worst};
 use super::report::{Outcome, Verdict};
@@ -16,7 +16,13 @@ const FAIL: i64 = 5_000_000;
 const SECOND: i64 = 1_000_000;
 
 /// What is looked for. Others are set by the init containers of vrouters.
-pub(crate) const SYSCTLS: [&str; 2] = ["net.ipv4.ip_forward", "net.ipv4.conf.all.rp_filter"];
+pub(crate) const SYSCTLS: [&str; 3] = ["net.ipv4.ip_forward", OF_ALL, OF_NEW];
+/// The kernel takes the larger of this one and that of an interface (its Documentation/networking/ip-sysctl.rst).
+const OF_ALL: &str = "net.ipv4.conf.all.rp_filter";
+/// What an interface gets when it is made, as vhost0 is.
+const OF_NEW: &str = "net.ipv4.conf.default.rp_filter";
+/// Packets that come by another interface than that of their way back are dropped; 2 is looser, 0 lets all in.
+const STRICT: i64 = 1;
 
 pub(super) fn routes(world: &World) -> Verdict {
     let ours: Vec<(&str, String, Network)> = subnets::networks(world)
@@ -98,18 +104,28 @@ pub(super) fn settings(world: &World) -> Verdict {
         for sysctl in &findings.sysctls {
             let (name, value) = (&sysctl.name, &sysctl.value);
             said.extend(unseen(name, value));
-            let Some(Some(value)) = value.known() else { continue };
-            let bad = match (name.as_str(), value.as_str()) {
-                ("net.ipv4.ip_forward", "0") => {
-                    "what the vrouter does not forward, as of pods without it, is forwarded by none; kubeadm wants 1"
-                }
-                ("net.ipv4.conf.all.rp_filter", "1") => {
-                    "packets that come by another interface than that of their way back are dropped"
-                }
-                _ => continue,
-            };
-            said.push((Outcome::Warn, format!("{name} is {value}: {bad}")));
+            if let ("net.ipv4.ip_forward", Some(Some("0"))) =
+                (name.as_str(), value.known().map(Option::as_deref))
+            {
+                let bad = "what the vrouter does not forward, as of pods without it, is forwarded by none; kubeadm wants 1";
+                said.push((Outcome::Warn, format!("{name} is 0: {bad}")));
+            }
         }
+        said.extend(strict_filter(&findings.sysctls));
         worst(said, "as they should be")
+    })
+}
+
+/// The filter of reverse paths, as an interface that is made has it.
+fn strict_filter(sysctls: &[Sysctl]) -> Option<Said> {
+    let of = |name: &str| -> Option<i64> {
+        sysctls.iter().find(|one| one.name == name)?.value.known()?.as_deref()?.parse().ok()
+    };
+    let (all, new) = (of(OF_ALL), of(OF_NEW));
+    let in_force = all.max(new)?;
+    (in_force == STRICT).then(|| {
+        let name = if all == Some(STRICT) { OF_ALL } else { OF_NEW };
+        let bad = "packets that come by another interface than that of their way back are dropped";
+        (Outcome::Warn, format!("{name} is 1: {bad}"))
     })
 }

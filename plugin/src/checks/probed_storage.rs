@@ -3,6 +3,7 @@
 use opensdn_node_probe::{Directory, DirectoryState, NodeFindings, Seen};
 use serde_json::Value;
 
+use super::planned::is_planned;
 use super::probed::{Said, each, worst};
 use super::report::{Outcome, Verdict};
 use super::world::{World, runs_on};
@@ -84,9 +85,20 @@ fn room_of(one: &Directory, least: u64) -> Said {
 pub(super) fn leftovers(world: &World) -> Verdict {
     each(world, "no data of an earlier installation", |node, findings| {
         let ours = world.ours_on(name(node));
+        // With one, its pods may only be away: a service that is stopped, a node that was emptied.
+        let has_manager = world.managers.items().iter().any(|one| !is_planned(one));
         let of = |(kind, one): (&str, &Directory)| match &one.state {
             Seen::Is(DirectoryState::Present { entries, .. }) if !entries.is_empty() => {
                 match &ours {
+                    Some(pods) if pods.is_empty() && has_manager => Some((
+                        Outcome::Uncertain,
+                        format!(
+                            "{} has {}, and no pod of ours runs there: of {kind} before, or of one whose pods are away. Do not \
+                             delete what may be its data",
+                            one.path,
+                            entries.join(", ")
+                        ),
+                    )),
                     Some(pods) if pods.is_empty() => Some((
                         Outcome::Fail,
                         format!("{} has {}: another {kind} left it", one.path, entries.join(", ")),

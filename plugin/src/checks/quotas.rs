@@ -29,7 +29,8 @@ pub(super) fn quotas(world: &World) -> Verdict {
     let mut places = of_components.clone();
     places.extend(own.keys().cloned());
     let mut wrong = Vec::new();
-    for quota in quotas.iter().filter(|one| places.contains(namespace(one))) {
+    let is_there = |one: &&Value| places.contains(namespace(one)) && is_about_ours(one);
+    for quota in quotas.iter().filter(is_there) {
         let place = namespace(quota);
         let has_defaults =
             limits.iter().any(|limit| namespace(limit) == place && has_default(limit));
@@ -68,6 +69,30 @@ struct Asks {
     components: bool,
     /// How many pods of our own programs are to be there that are not; nothing where none of them is.
     own_pods: Option<u32>,
+}
+
+/// Whether pods of ours count in it: they run without an end, state some of what they take, name no pods of other namespaces,
+/// and have the priorities of the system. Where a scope leaves that open they count.
+fn is_about_ours(quota: &Value) -> bool {
+    const OF_OTHERS: [&str; 2] = ["Terminating", "CrossNamespacePodAffinity"];
+    const OURS: [&str; 2] = ["system-node-critical", "system-cluster-critical"];
+    if list(quota, "/spec/scopes").filter_map(Value::as_str).any(|one| OF_OTHERS.contains(&one)) {
+        return false;
+    }
+    list(quota, "/spec/scopeSelector/matchExpressions").all(|one| {
+        let has_ours =
+            list(one, "/values").filter_map(Value::as_str).any(|one| OURS.contains(&one));
+        match (text(one, "/scopeName"), text(one, "/operator")) {
+            (scope, "Exists") => !OF_OTHERS.contains(&scope),
+            ("PriorityClass", "In") => has_ours,
+            // All of ours are named: none is left.
+            ("PriorityClass", "NotIn") => !OURS
+                .iter()
+                .all(|ours| list(one, "/values").any(|value| value.as_str() == Some(ours))),
+            ("PriorityClass", "DoesNotExist") => false,
+            _ => true,
+        }
+    })
 }
 
 /// What of a quota leaves no room.

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use opensdn_crds::component::Component;
 use serde_json::{Value, json};
 
+use super::patch::in_file;
+use super::planned::is_planned;
 use super::report::Verdict;
 use super::world::{Service, World, is_of_control_plane, is_up};
 use super::{few, number_of};
@@ -215,6 +217,12 @@ fn none(service: &Service<'_>, title: &str, nodes: &[Value], selected: &[&Value]
 fn select(service: &Service<'_>, key: &str, value: &str) -> String {
     let (place, manager) = (crate::snapshot::namespace(service.manager), name(service.manager));
     let start = format!("kubectl patch managers.tf.tungsten.io {manager} -n {place}");
+    if is_planned(service.manager) {
+        let at = service.at.as_deref().unwrap_or(service.facts.key).replace('/', ".");
+        let at = if own_selector(service) { format!("services.{at}.spec.") } else { String::new() };
+        let field = format!("spec.{at}commonConfiguration.nodeSelector");
+        return in_file(place, manager, &field, &json!({ key: value }));
+    }
     if !own_selector(service) {
         let selector = json!({"spec": {"commonConfiguration": {"nodeSelector": { key: value }}}});
         return format!("{start} --type=merge -p '{selector}'");

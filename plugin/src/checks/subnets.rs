@@ -7,6 +7,8 @@ use serde_json::Value;
 
 use super::few;
 use super::nodes::addresses_of;
+use super::patch::in_file;
+use super::planned::is_planned;
 use super::report::Verdict;
 use super::world::{Service, World};
 use crate::snapshot::{list, name, namespace, text};
@@ -143,11 +145,7 @@ fn plan_of(world: &World) -> Plan {
     };
     let openshift_pods = installer("/networking/clusterNetwork", OPENSHIFT_PODS);
     let openshift_services = installer("/networking/serviceNetwork", OPENSHIFT_SERVICES);
-    let cidrs = world.service_networks.items().iter().find(|one| name(one) == "kubernetes");
-    let cidrs = cidrs.map(|one| {
-        let all: Vec<&str> = list(one, "/spec/cidrs").filter_map(Value::as_str).collect();
-        all.join(",")
-    });
+    let cidrs = service_cidrs(world);
     let take = |what, field, others: [Option<String>; 3], default: &str| {
         let own = stated(kubemanager, field);
         let is_chosen = own.is_some();
@@ -163,6 +161,13 @@ fn plan_of(world: &World) -> Plan {
         is_fabric_used: uses_fabric(world) || fabric.iter().any(|one| one.is_chosen),
         fabric,
     }
+}
+
+/// The network of Services that the API server itself uses, as it publishes it.
+fn service_cidrs(world: &World) -> Option<String> {
+    let cidrs = world.service_networks.items().iter().find(|one| name(one) == "kubernetes")?;
+    let all: Vec<&str> = list(cidrs, "/spec/cidrs").filter_map(Value::as_str).collect();
+    Some(all.join(",")).filter(|all| !all.is_empty())
 }
 
 /// The networks of pods and Services, as they are written, with what each is.
@@ -286,8 +291,16 @@ fn set(world: &World, what: &str) -> String {
     match services.iter().find(|service| service.facts.kind == "Kubemanager") {
         Some(service) => {
             let (place, manager) = (namespace(service.manager), name(service.manager));
+            let stated = text(service.spec, &format!("/serviceConfiguration/{field}"));
+            let known =
+                service_cidrs(world).filter(|own| field == "serviceSubnet" && own != stated);
+            let network = known.unwrap_or_else(|| "NETWORK".to_owned());
+            if is_planned(service.manager) {
+                let field = format!("spec.services.kubemanager.spec.serviceConfiguration.{field}");
+                return in_file(place, manager, &field, &network.into());
+            }
             let networks = format!(
-                r#"{{"spec":{{"services":{{"kubemanager":{{"spec":{{"serviceConfiguration":{{"{field}":"NETWORK"}}}}}}}}}}}}"#
+                r#"{{"spec":{{"services":{{"kubemanager":{{"spec":{{"serviceConfiguration":{{"{field}":"{network}"}}}}}}}}}}}}"#
             );
             format!(
                 "kubectl patch managers.tf.tungsten.io {manager} -n {place} --type=merge -p '{networks}'"

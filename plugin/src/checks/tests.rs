@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::catalogue::{CHECKS, Mode, of_id};
 use super::report::{Outcome, Verdict};
 use super::world::{Registries, World};
-use super::{Chosen, judge, text};
+use super::{Chosen, Purpose, judge, text};
 use crate::snapshot::Read;
 
 pub(crate) use self::probed::findings;
@@ -256,6 +256,23 @@ fn only_and_skip_choose_checks_and_what_is_left_out_says_so() {
         Chosen { only: vec!["K999".into()], skip: vec![], ..Chosen::default() }.unknown(),
         Some("K999")
     );
+}
+
+#[test]
+fn checks_that_are_named_and_would_look_at_nothing_are_no_pass() {
+    let only = |ids: &[&str], purpose| Chosen {
+        only: ids.iter().map(|&id| id.to_owned()).collect(),
+        purpose,
+        ..Chosen::default()
+    };
+    let of = |ids: &[&str], purpose, with_probe| only(ids, purpose).looks_at_nothing(with_probe);
+    use Purpose::{Installation, Nested};
+    assert!(of(&["P201"], Installation, false).is_some_and(|hint| hint.contains("--probe")));
+    assert_eq!(of(&["P201"], Installation, true), None);
+    assert_eq!(of(&["P201", "K001"], Installation, false), None);
+    assert!(of(&["Q105"], Installation, false).is_some_and(|hint| hint.contains("--nested")));
+    assert_eq!(of(&["Q105"], Nested, false), None);
+    assert_eq!(of(&[], Installation, false), None, "what is not named may be skipped");
 }
 
 /// The ids that have been given. One that is gone stays in this list, and is never given again.

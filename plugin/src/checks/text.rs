@@ -6,6 +6,15 @@ use anstyle::Style;
 use opensdn_validate::junit::{Case, Outcome as Case_, Problem, Suite, write_suite};
 use opensdn_validate::report::printable;
 
+/// Where the command is to be run: what asks the cluster here, all others on the node that is named.
+fn place_of(fix: &str) -> &'static str {
+    const HERE: [&str; 7] = ["kubectl", "oc", "skopeo", "openstack", "podman", "nc", "in"];
+    match HERE.contains(&fix.split(' ').next().unwrap_or_default()) {
+        true => "fix",
+        false => "on the node",
+    }
+}
+
 #[cfg(test)]
 use super::catalogue::{CHECKS, Check};
 use super::report::{CheckCatalogue, CheckReport, Checked, Outcome, Summary};
@@ -114,7 +123,7 @@ impl Checked {
         lines(&self.message, layout, out)?;
         match &self.fix {
             // In one line, so that it can be copied.
-            Some(fix) => writeln!(out, "{:INDENT$}fix: {}", "", printable(fix)),
+            Some(fix) => writeln!(out, "{:INDENT$}{}: {}", "", place_of(fix), printable(fix)),
             None => Ok(()),
         }
     }

@@ -223,7 +223,12 @@ impl CheckCommand {
                 let message = "--only and --skip leave no check";
                 Err(Failure::usage(message, "all checks: kubectl opensdn check --list"))
             }
-            None => Ok(chosen),
+            None => match chosen.looks_at_nothing(self.probe.probe) {
+                Some(hint) => {
+                    Err(Failure::usage("none of these checks would look at anything", hint))
+                }
+                None => Ok(chosen),
+            },
         }
     }
 

@@ -358,8 +358,8 @@ async fn preflight(
     ui: &mut Ui,
 ) -> Result<(), Failure> {
     let asker = requests.asker();
-    let world = match Box::pin(ask::world(&asker, &target.server, &PlannedObjects::default())).await
-    {
+    let planned = PlannedObjects::of_values(survey.values.clone());
+    let world = match Box::pin(ask::world(&asker, &target.server, &planned)).await {
         Ok(world) => world,
         Err(failure) => {
             ui.warn(&format!("the cluster is not checked: {}", failure.message));

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::install::{ControlNamespace, DryRun};
 use crate::cli::Global;
@@ -23,6 +24,7 @@ use crate::install::target::Target;
 use crate::install::waiting::Deadline;
 use crate::output::{Answer, ObjectsOutput};
 use crate::runtime::Runtime;
+use crate::snapshot::list;
 use crate::ui::{Ui, wrap};
 
 const EXAMPLES: &str = "\
@@ -244,6 +246,9 @@ fn show(target: &Target, removal: &Removal, data: Data, ui: &mut Ui) {
     if let Some(more) = removal.of_others.len().checked_sub(MOST_OTHERS).filter(|more| *more > 0) {
         ui.warn(&format!("and {more} more that are not of this installation"));
     }
+    if let Some(text) = of_clouds(removal, data) {
+        ui.warn(&text);
+    }
     let custom = removal.custom_resources.len();
     match data {
         Data::Keep if custom > 0 => {
@@ -253,6 +258,36 @@ fn show(target: &Target, removal: &Removal, data: Data, ui: &mut Ui) {
             ui.warn(&format!("{custom} custom resources are deleted: what they run ends"));
         }
         Data::Keep | Data::Purge => {}
+    }
+}
+
+/// By which the operator keeps an object until what it has in a cloud is taken away.
+const OF_CLOUD: &str = "opensdn.io/cloud";
+
+/// What of a cloud is behind custom resources: only the operator takes it away.
+fn of_clouds(removal: &Removal, data: Data) -> Option<String> {
+    let has = |object: &&Value| {
+        list(object, "/metadata/finalizers").any(|one| one.as_str() == Some(OF_CLOUD))
+    };
+    let number = removal.custom_resources.iter().filter(has).count();
+    if number == 0 {
+        return None;
+    }
+    let is_operator = |key: &ObjectKey| {
+        key.kind == "Deployment" && key.name == opensdn_deploy::names::operator::NAME
+    };
+    let goes_now = removal.removed().iter().any(is_operator);
+    match (data, goes_now) {
+        // They go first, while it runs.
+        (Data::Purge, true) => None,
+        (Data::Keep, true) => Some(format!(
+            "{number} custom resources have something in a cloud, which only the operator takes away: delete them first, while it \
+             runs; a later --purge waits for it in vain"
+        )),
+        (_, false) => Some(format!(
+            "{number} custom resources have something in a cloud, which only the operator takes away, and it does not run: \
+             kubectl opensdn install, then delete them; or leave it there, and take the finalizer {OF_CLOUD} from each"
+        )),
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) async fn refuse_tenants(
         "nothing has been changed: others have rights in namespaces that were there before";
     let hint = "who may make pods or tokens there has the rights of our programs, up to those of cluster-admin, and in the \
                 namespace of components those of privileged pods: remove the bindings, take another namespace \
-                (--control-namespace, --set watchNamespaces=...), or, where these are administrators of the cluster: --adopt";
+                (--control-namespace, --set operator.watchedNamespaces=...), or, where these are administrators of the cluster: --adopt";
     let mut failure = Failure::new(Exit::Refused, "namespace-of-others", message, hint);
     failure.causes = shortened(causes);
     Err(failure)

@@ -9,6 +9,7 @@ use opensdn_testing::{Failed, Outcome};
 use serde_json::json;
 
 use super::{Plugin, only_api_server};
+use crate::plugin_status::document;
 
 const BASE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/webhook");
 
@@ -159,7 +160,9 @@ async fn what_values_do_not_have_any_more_is_pruned_and_nothing_else() -> Outcom
     let own = json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "AdmissionPolicy", "metadata": {"name": "plaintext"},
         "spec": {"module": {"builtIn": "plaintext"}}});
     send(&sandbox, &["create"], &own).await?.success();
-    let listed = plugin.run("prune --dry-run=server -o json").await?.ended(0).document()?;
+    // Held to its schema.
+    let (listed, code) = document(&sandbox.kubeconfig(), &["prune", "--dry-run=server"])?;
+    assert_eq!(code, 0, "{listed:#}");
     let names: Vec<&str> = listed["removed"]
         .as_array()
         .ok_or("no list")?
@@ -168,13 +171,16 @@ async fn what_values_do_not_have_any_more_is_pruned_and_nothing_else() -> Outcom
         .collect();
     assert_eq!(names, ["even-quorum", "opensdn-operator", "opensdn-operator"], "{listed:#}");
     assert_eq!(listed["kept"][0]["name"], "tf");
-    plugin.run("prune").await?.ended(5);
+    let plan = plugin.run("prune").await?.ended(5);
+    let mut lines = plan.out.lines();
+    assert!(plan.out.contains("even-quorum") && !plan.out.contains('\u{1b}'), "{}", plan.out);
+    assert!(lines.all(|line| line.chars().count() <= 80), "{}", plan.out);
     plugin.run("prune --yes").await?.ended(0);
     kubectl(&sandbox, &["get", "admissionpolicy", "even-quorum"]).await?.refused(&["not found"]);
     kubectl(&sandbox, &["get", "admissionpolicy", "plaintext"]).await?.success();
     kubectl(&sandbox, &["get", "namespace", "tf"]).await?.success();
-    let listed = plugin.run("prune --yes -o json").await?.ended(0).document()?;
-    assert_eq!(listed["removed"], json!([]));
+    let (listed, code) = document(&sandbox.kubeconfig(), &["prune", "--yes"])?;
+    assert_eq!((code, &listed["removed"]), (0, &json!([])));
     Ok(())
 }
 

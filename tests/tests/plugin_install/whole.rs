@@ -117,12 +117,19 @@ async fn from_an_empty_cluster_to_a_webhook_that_answers_and_back() -> Outcome {
     purged(&sandbox, &plugin, &before).await
 }
 
-/// Installed again over what was kept, and removed with everything, killed on the way.
+/// Installed again over what was kept, and removed, first without what is kept and then with everything, killed on the way.
 async fn purged(sandbox: &Sandbox, plugin: &Plugin, before: &BTreeSet<String>) -> Outcome {
+    let folder = tempfile::tempdir()?;
+    plugin.run("install --yes --wait=false").await?.ended(0);
+    for write in [1, 7, 14, 20] {
+        killed_at(sandbox, folder.path(), "uninstall --yes", write).await?;
+    }
+    plugin.run("uninstall --yes").await?.ended(0);
+    let again = plugin.run("uninstall --yes").await?.ended(0);
+    assert!(again.out.starts_with("nothing to remove; "), "{}", again.out);
     plugin.run("install --yes --wait=false").await?.ended(0);
     plugin.run("uninstall --purge --yes").await?.ended(5).with(&["--confirm"]);
     plugin.run("uninstall --purge --confirm other").await?.ended(5);
-    let folder = tempfile::tempdir()?;
     for write in [1, 10, 20, 30] {
         killed_at(sandbox, folder.path(), "uninstall --purge --confirm it", write).await?;
     }

@@ -240,7 +240,7 @@ fn a_privileged_pod_that_was_tried_says_more_than_labels() {
     assert!(verdict(&by_default, "K006").fix.unwrap().contains("enforce=privileged"));
     let constraints =
         tried(json!({}), no("unable to validate against any security context constraint"));
-    assert!(verdict(&constraints, "K006").fix.unwrap().starts_with("oc adm policy"));
+    assert!(verdict(&constraints, "K006").fix.unwrap().contains("platform=openshift"));
     // Where none could be tried labels say it, or nothing.
     says(
         &tried(json!({}), not_tried()),
@@ -291,6 +291,25 @@ fn webhooks_of_others() {
     says(&behind(webhook("Ignore", "*"), slice(false)), "K007", Outcome::Ok, "");
     says(&behind(webhook("Fail", "cert-manager.io"), slice(false)), "K007", Outcome::Ok, "");
     says(&behind(webhook("Fail", "*"), forbidden()), "K007", Outcome::Uncertain, "not known");
+    let rbac = webhook("Fail", "rbac.authorization.k8s.io");
+    says(&behind(rbac, slice(false)), "K007", Outcome::Warn, "other (ns/svc)");
+    let mut connects = webhook("Fail", "*");
+    connects["webhooks"][0]["rules"][0]["operations"] = json!(["CONNECT"]);
+    says(&behind(connects, slice(false)), "K007", Outcome::Ok, "");
+    // What it chooses by is not compared.
+    for (field, value) in [
+        ("namespaceSelector", json!({"matchLabels": {"team": "a"}})),
+        ("objectSelector", json!({"matchExpressions": [{"key": "a", "operator": "Exists"}]})),
+        ("matchConditions", json!([{"name": "a", "expression": "false"}])),
+    ] {
+        let mut narrow = webhook("Fail", "*");
+        narrow["webhooks"][0][field] = value;
+        let world = behind(narrow, slice(false));
+        says(&world, "K007", Outcome::Uncertain, "which chooses by labels or conditions");
+    }
+    let mut wide = webhook("Fail", "*");
+    wide["webhooks"][0]["namespaceSelector"] = json!({});
+    says(&behind(wide, slice(false)), "K007", Outcome::Warn, "other (ns/svc)");
 }
 
 #[test]
@@ -333,6 +352,38 @@ fn room_for_components() {
     says(&limit("512Mi"), "K008", Outcome::Warn, "LimitRange tf/l");
     assert_eq!(outcome(&limit("64Gi"), "K008"), Outcome::Ok);
     says(&but(|world| world.quotas = forbidden()), "K008", Outcome::Uncertain, "may not be read");
+}
+
+#[test]
+fn a_quota_that_is_not_about_pods_of_components_takes_no_room() {
+    let scoped = |spec: Value| {
+        but(|world| {
+            let used = json!({"hard": {"pods": "0"}, "used": {"pods": "0"}});
+            let metadata = json!({"name": "q", "namespace": "tf"});
+            world.quotas =
+                Read::Known(vec![json!({"metadata": metadata, "spec": spec, "status": used})]);
+        })
+    };
+    let classes = |operator: &str, values: &[&str]| {
+        let one = json!({"scopeName": "PriorityClass", "operator": operator, "values": values});
+        json!({"scopeSelector": {"matchExpressions": [one]}})
+    };
+    for spec in [
+        json!({"scopes": ["Terminating"]}),
+        json!({"scopes": ["CrossNamespacePodAffinity"]}),
+        classes("In", &["batch"]),
+        classes("NotIn", &["system-node-critical", "system-cluster-critical"]),
+    ] {
+        says(&scoped(spec), "K008", Outcome::Ok, "room");
+    }
+    for spec in [
+        json!({"scopes": ["NotTerminating"]}),
+        classes("In", &["batch", "system-node-critical"]),
+        classes("NotIn", &["batch"]),
+        json!({}),
+    ] {
+        says(&scoped(spec), "K008", Outcome::Warn, "tf/q has no pods left");
+    }
 }
 
 #[test]

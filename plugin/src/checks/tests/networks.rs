@@ -236,6 +236,8 @@ fn the_plan_of_networks() {
         Outcome::Fail,
         "the Service kubernetes has 10.96.0.1",
     );
+    let fix = verdict(&with(json!({"serviceSubnet": "10.112.0.0/16"})), "S501").fix.unwrap();
+    assert!(fix.contains(r#"{"serviceSubnet":"10.96.0.0/12"}"#), "{fix}");
     says(
         &with(json!({"ipFabricSubnets": "10.33.0.0/16"})),
         "S501",

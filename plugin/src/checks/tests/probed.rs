@@ -15,7 +15,7 @@ use super::super::report::Outcome;
 use super::super::world::World;
 use super::super::{Chosen, judge};
 use super::devices::with_card;
-use super::{but, forbidden, good, known, says, verdict};
+use super::{but, forbidden, good, known, outcome, says, verdict};
 use crate::probe::Answer;
 use crate::probe::unseen::unseen;
 use crate::snapshot::{Read, name};
@@ -655,6 +655,18 @@ fn routes_clocks_and_settings() {
 
     let strict = probed(|findings| findings.sysctls[0].value = Seen::Is(Some("1".to_owned())));
     says(&strict, "X902", Outcome::Warn, "m2: net.ipv4.conf.all.rp_filter is 1");
+    // The larger of the two is in force.
+    let with_new = |all: &str, new: &str| {
+        probed(|findings| {
+            findings.sysctls[0].value = Seen::Is(Some(all.to_owned()));
+            let name = "net.ipv4.conf.default.rp_filter".to_owned();
+            findings.sysctls.push(Sysctl { name, value: Seen::Is(Some(new.to_owned())) });
+        })
+    };
+    says(&with_new("0", "1"), "X902", Outcome::Warn, "net.ipv4.conf.default.rp_filter is 1");
+    for (all, new) in [("2", "1"), ("1", "2"), ("0", "0")] {
+        assert_eq!(outcome(&with_new(all, new), "X902"), Outcome::Ok, "{all} {new}");
+    }
     let swap = probed(|findings| findings.swaps = Seen::Is(vec!["/dev/sda2".to_owned()]));
     says(&swap, "X902", Outcome::Warn, "swapped to /dev/sda2");
     says(&probed(|findings| findings.swaps = unknown()), "X902", Outcome::Uncertain, "hidden");
@@ -685,8 +697,18 @@ fn folders_of_databases() {
     let data = || {
         Seen::Is(DirectoryState::Present { space: space(300), entries: vec!["myid".to_owned()] })
     };
+    // Of a Manager that is stored the pods may only be away.
     says(
         &with(data()),
+        "V702",
+        Outcome::Uncertain,
+        "/var/lib/contrail/zookeeper has myid, and no pod of ours runs there",
+    );
+    let mut planned = with(data());
+    known(&mut planned.managers)[0]["metadata"]["annotations"] =
+        json!({"kubectl-opensdn/planned": "true"});
+    says(
+        &planned,
         "V702",
         Outcome::Fail,
         "/var/lib/contrail/zookeeper has myid: another Zookeeper left it",
