@@ -77,6 +77,28 @@ pub(crate) async fn nested(asker: &Asker) -> Nested {
     Nested { definitions, environment, kube_proxy: within(kube_proxy, "config.conf") }
 }
 
+/// Bytes of an object beyond which only its name is kept: nothing of ours, and of no network of pods, is so large.
+const LARGE: usize = 64 << 10;
+
+/// Objects that tenants make, too: as many and as large as they like.
+async fn of_tenants(asker: &Asker, path: &str) -> Read<Vec<Value>> {
+    asker.picked(path, |object| Some(slim(object))).await
+}
+
+fn slim(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+        }
+    }
+    if object.to_string().len() > LARGE {
+        return json!({"metadata": {"name": name(&object), "namespace": namespace(&object)}});
+    }
+    object
+}
+
 async fn lists(asker: &Asker, world: &mut World) {
     const TF: &str = "/apis/tf.tungsten.io/v1alpha1";
     const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1";
@@ -102,10 +124,10 @@ async fn lists(asker: &Asker, world: &mut World) {
         asker.list("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"),
         asker.list("/api/v1/namespaces"),
         pods::pods(asker),
-        asker.list("/apis/apps/v1/daemonsets"),
+        of_tenants(asker, "/apis/apps/v1/daemonsets"),
         asker.list(&managers),
-        asker.list("/api/v1/resourcequotas"),
-        asker.list("/api/v1/limitranges"),
+        of_tenants(asker, "/api/v1/resourcequotas"),
+        of_tenants(asker, "/api/v1/limitranges"),
         asker.list("/apis/networking.k8s.io/v1/servicecidrs"),
         asker.list(&validating),
         asker.list(&mutating),
@@ -207,8 +229,8 @@ async fn addresses(asker: &Asker, world: &mut World) {
     };
     let (services, link_local, nested) = tokio::join!(
         asker.picked("/api/v1/services", address),
-        asker.list(&link_local),
-        asker.list(&nested),
+        of_tenants(asker, &link_local),
+        of_tenants(asker, &nested),
     );
     (world.cluster_addresses, world.link_local, world.nested_clusters) =
         (services, link_local, nested);
@@ -317,5 +339,22 @@ impl Asker {
 
     async fn list_owned(self, path: String) -> Read<Vec<Value>> {
         self.list(&path).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_an_object_that_is_too_large_only_the_name_is_kept() {
+        let of = |letters: usize| {
+            json!({"metadata": {"name": "n", "namespace": "t", "managedFields": [{}]},
+                "spec": {"env": "x".repeat(letters)}})
+        };
+        let small = slim(&of(100));
+        assert!(small.pointer("/metadata/managedFields").is_none());
+        assert_eq!(small.pointer("/spec/env"), of(100).pointer("/spec/env"));
+        assert_eq!(slim(&of(LARGE)), json!({"metadata": {"name": "n", "namespace": "t"}}));
     }
 }

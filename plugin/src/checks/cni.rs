@@ -52,9 +52,17 @@ fn found(world: &World) -> Vec<(&'static str, String)> {
     others.filter_map(of).collect()
 }
 
+/// The DaemonSet of Multus. A name is not enough: who may make DaemonSets in one namespace would turn findings off for
+/// all. What has pods that write to the folder of networks of their nodes decides there anyway.
 fn multus(world: &World) -> Option<&Value> {
     let mut all = world.daemon_sets.items().iter();
-    all.find(|one| name(one).contains(MULTUS) || images(one).any(|image| image.contains(MULTUS)))
+    all.find(|one| {
+        let is_called =
+            name(one).contains(MULTUS) || images(one).any(|image| image.contains(MULTUS));
+        let has_pods = one.pointer("/status/numberAvailable").and_then(Value::as_u64) > Some(0);
+        let mut volumes = list(one, "/spec/template/spec/volumes");
+        is_called && has_pods && volumes.any(|one| text(one, "/hostPath/path").contains("cni"))
+    })
 }
 
 fn is_nested(world: &World) -> bool {

@@ -90,11 +90,13 @@ struct Planned {
 struct Wrong {
     what: &'static str,
     text: String,
+    /// The command that changes it, where it is not a network of the plan.
+    fix: Option<String>,
 }
 
 impl Planned {
     fn wrong(&self, text: String) -> Wrong {
-        Wrong { what: self.what, text }
+        Wrong { what: self.what, text, fix: None }
     }
 }
 
@@ -203,7 +205,7 @@ pub(super) fn plan(world: &World) -> Verdict {
         wrong.append(&mut doubtful);
     }
     if let Some(first) = wrong.first() {
-        return Verdict::fail(few(&texts(&wrong))).fix(set(world, first.what));
+        return Verdict::fail(few(&texts(&wrong))).fix(set(world, first));
     }
     let pods = plan.pods.iter().chain(&plan.services);
     let shown: Vec<String> = pods.map(|one| format!("{} {}", one.what, one.text)).collect();
@@ -213,11 +215,14 @@ pub(super) fn plan(world: &World) -> Verdict {
     let elsewhere = in_use::pods_elsewhere(world, &plan);
     let unused = doubtful.first().map(|first| {
         let text = few(&texts(&doubtful));
-        Wrong { text: format!("{text}; nothing uses the network of the fabric so far"), ..*first }
+        Wrong {
+            text: format!("{text}; nothing uses the network of the fabric so far"),
+            ..first.clone()
+        }
     });
     let warned: Vec<Wrong> = elsewhere.into_iter().chain(unused).collect();
     if let Some(first) = warned.first() {
-        return Verdict::warn(few(&texts(&warned))).fix(set(world, first.what));
+        return Verdict::warn(few(&texts(&warned))).fix(set(world, first));
     }
     Verdict::ok(shown.join(", "))
 }
@@ -277,14 +282,14 @@ fn sources_unread(world: &World) -> Option<&str> {
 }
 
 /// The command that sets another network: in the Manager, where there is one, else what its file is to have.
-fn set(world: &World, what: &str) -> String {
-    let field = match what {
+fn set(world: &World, wrong: &Wrong) -> String {
+    if let Some(fix) = &wrong.fix {
+        return fix.clone();
+    }
+    let field = match wrong.what {
         "pods" => "podSubnet",
         "Services" => "serviceSubnet",
         "the fabric" => "ipFabricSubnets",
-        "a LinkLocalService" => {
-            return "kubectl edit linklocalservices.opensdn.io NAME -n NAMESPACE".to_owned();
-        }
         _ => return "kubectl opensdn nested plan".to_owned(),
     };
     let services = world.services();
@@ -365,7 +370,7 @@ fn the_same(world: &World, services: &[Planned], wrong: &mut Vec<Wrong>) {
     let networks = || services.iter().map(|one| one.network);
     let all: Vec<&str> = services.iter().map(|one| one.text.as_str()).collect();
     let all = all.join(", ");
-    let of = |text: String| Wrong { what: "Services", text };
+    let of = |text: String| Wrong { what: "Services", text, fix: None };
     if let Some(address) = own.filter(|address| !networks().any(|network| network.has(*address))) {
         wrong.push(of(format!(
             "the Service kubernetes has {address}, which is not in the network {all} of Services"

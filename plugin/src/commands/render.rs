@@ -132,9 +132,14 @@ fn split(folder: &Path, files: &[(String, Value)]) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
     for (name, object) in files {
         let path = folder.join(name);
-        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-        // Not through a link that somebody else has put there.
-        if path.is_symlink() {
+        let parent = path.parent().unwrap_or(folder);
+        // Not through a link that somebody else has put there, and into nothing that is read by somebody else.
+        if parent != folder && parent.is_symlink() {
+            let message = format!("{} is a link to elsewhere: remove it", parent.display());
+            return Err(io::Error::other(message));
+        }
+        std::fs::create_dir_all(parent)?;
+        if path.symlink_metadata().is_ok_and(|there| !there.is_file()) {
             std::fs::remove_file(&path)?;
         }
         std::fs::write(path, yaml(object)?)?;

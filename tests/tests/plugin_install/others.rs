@@ -171,10 +171,10 @@ async fn what_values_do_not_have_any_more_is_pruned_and_nothing_else() -> Outcom
         .collect();
     assert_eq!(names, ["even-quorum", "opensdn-operator", "opensdn-operator"], "{listed:#}");
     assert_eq!(listed["kept"][0]["name"], "tf");
-    let plan = plugin.run("prune").await?.ended(5);
-    let mut lines = plan.out.lines();
-    assert!(plan.out.contains("even-quorum") && !plan.out.contains('\u{1b}'), "{}", plan.out);
-    assert!(lines.all(|line| line.chars().count() <= 80), "{}", plan.out);
+    let plan = plugin.run("prune").await?.ended(5).with(&["even-quorum"]);
+    let text = [plan.out.as_str(), plan.err.as_str()].concat();
+    assert!(!text.contains('\u{1b}'), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     plugin.run("prune --yes").await?.ended(0);
     kubectl(&sandbox, &["get", "admissionpolicy", "even-quorum"]).await?.refused(&["not found"]);
     kubectl(&sandbox, &["get", "admissionpolicy", "plaintext"]).await?.success();

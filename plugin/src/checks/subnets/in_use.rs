@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Network, Plan, Planned, Wrong, apart, planned, uses_fabric};
 use crate::checks::cni;
 use crate::checks::world::World;
-use crate::snapshot::{Read, list, name, namespace, text, title};
+use crate::snapshot::{list, name, namespace, text, title};
 
 /// The bridge of Docker, which is there where Docker runs.
 const DOCKER: &str = "docker0";
@@ -157,12 +157,13 @@ pub(super) fn docker_unseen(world: &World) -> Option<String> {
 /// The addresses by which workloads reach services of the fabric, and nested clusters the vrouters below them: they are
 /// to be of no use to anything else.
 pub(super) fn of_the_fabric(world: &World, plan: &Plan, wrong: &mut Vec<Wrong>) {
-    for (what, text) in given(world) {
+    for Given { what, of, text, fix } in given(world) {
         let networks = networks_of(&text).unwrap_or_default();
         let bad = plan.used().find(|ours| networks.iter().any(|one| ours.network.overlaps(*one)));
-        wrong.extend(bad.map(|ours| {
-            ours.wrong(format!(
-                "the network {} of {} has {text} of {what} in it",
+        wrong.extend(bad.map(|ours| Wrong {
+            fix: fix.clone(),
+            ..ours.wrong(format!(
+                "the network {} of {} has {text} of {of} in it",
                 ours.text, ours.what
             ))
         }));
@@ -171,9 +172,11 @@ pub(super) fn of_the_fabric(world: &World, plan: &Plan, wrong: &mut Vec<Wrong>) 
             let own = own.find(|own| networks.iter().any(|one| one.has(*own)))?;
             Some(format!("node {} has {own}", name(node)))
         });
-        wrong.extend(
-            first(hit).map(|hit| Wrong { what, text: format!("{hit}, which is {text} of {what}") }),
-        );
+        wrong.extend(first(hit).map(|hit| Wrong {
+            what,
+            text: format!("{hit}, which is {text} of {of}"),
+            fix,
+        }));
     }
     let link_local = planned("link-local addresses", super::LINK_LOCAL, true);
     for one in [&plan.pods, &plan.services, &plan.fabric] {
@@ -181,26 +184,51 @@ pub(super) fn of_the_fabric(world: &World, plan: &Plan, wrong: &mut Vec<Wrong>) 
     }
 }
 
-/// What each is, and how it is written: an address, a network, a range.
-fn given(world: &World) -> Vec<(&'static str, String)> {
-    let mut all: Vec<(&'static str, String)> = Vec::new();
-    let of = |read: &Read<Vec<Value>>, pointer: &str| -> Vec<String> {
-        read.items().iter().map(|one| text(one, pointer).to_owned()).collect()
-    };
-    all.extend(of(&world.link_local, "/spec/ip").into_iter().map(|ip| ("a LinkLocalService", ip)));
-    for cluster in world.nested_clusters.items() {
-        let texts = list(cluster, "/spec/serviceAddresses").filter_map(Value::as_str);
-        all.extend(texts.map(|text| ("serviceAddresses of a NestedCluster", text.to_owned())));
+/// What addresses lead out of the networks.
+struct Given {
+    what: &'static str,
+    /// Whose it is, as it is said.
+    of: String,
+    /// An address, a network, a range, as it is written.
+    text: String,
+    /// The command that changes it, where it is an object of its own.
+    fix: Option<String>,
+}
+
+impl Given {
+    /// Of an object of its own: it may be a tenant's, and is to be found.
+    fn of(what: &'static str, (kind, plural): (&str, &str), object: &Value, text: &str) -> Self {
+        let edit =
+            format!("kubectl edit {plural}.opensdn.io {} -n {}", name(object), namespace(object));
+        Self {
+            what,
+            of: format!("{kind} {}", title(object)),
+            text: text.to_owned(),
+            fix: Some(edit),
+        }
     }
+}
+
+fn given(world: &World) -> Vec<Given> {
+    let mut all = Vec::new();
+    for one in world.link_local.items() {
+        let kind = ("LinkLocalService", "linklocalservices");
+        all.push(Given::of("a LinkLocalService", kind, one, text(one, "/spec/ip")));
+    }
+    for one in world.nested_clusters.items() {
+        let kind = ("serviceAddresses of NestedCluster", "nestedclusters");
+        let texts = list(one, "/spec/serviceAddresses").filter_map(Value::as_str);
+        all.extend(texts.map(|text| Given::of("a NestedCluster", kind, one, text)));
+    }
+    let of_nested =
+        |what, text: &str| Given { what, of: what.to_owned(), text: text.to_owned(), fix: None };
     for service in world.services().iter().filter(|one| one.facts.kind == "Kubemanager") {
         let vip = list(service.spec, "/serviceConfiguration/nested/vrouter/addresses");
-        all.extend(vip.filter_map(Value::as_str).map(|text| ("nested.vrouter", text.to_owned())));
+        all.extend(vip.filter_map(Value::as_str).map(|text| of_nested("nested.vrouter", text)));
     }
     let of_agent = world.nested.as_ref().and_then(|nested| nested.environment.known());
-    all.extend(of_agent.map(|map| (VIP, text(map, &format!("/data/{VIP}")).to_owned())));
-    all.retain(|(_, text)| !text.is_empty());
-    all.sort();
-    all.dedup();
+    all.extend(of_agent.map(|map| of_nested(VIP, text(map, &format!("/data/{VIP}")))));
+    all.retain(|one| !one.text.is_empty());
     all
 }
 

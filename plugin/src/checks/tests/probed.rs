@@ -572,9 +572,12 @@ fn where_another_network_is_first_by_intent_or_it_is_not_said(calico: &World) {
         |change: &dyn Fn(&mut Value)| but(&|world| change(&mut known(&mut world.managers)[0]));
     // By intent: behind Multus, with another as the network below.
     let multus = but(&|world| {
-        known(&mut world.daemon_sets)
-            .push(json!({"metadata": {"name": "multus", "namespace": "kube-system"},
-        "spec": {"template": {"spec": {"containers": [{"image": "multus-cni:v4"}]}}}}));
+        known(&mut world.daemon_sets).push(
+            json!({"metadata": {"name": "multus", "namespace": "kube-system"},
+        "spec": {"template": {"spec": {"containers": [{"image": "multus-cni:v4"}],
+            "volumes": [{"hostPath": {"path": "/etc/cni/net.d"}}]}}},
+        "status": {"numberAvailable": 3}}),
+        );
     });
     says(&multus, "C401", Outcome::Ok, "");
     let nested = manager(&|manager| manager["spec"]["nested"] = json!({}));

@@ -126,6 +126,25 @@ fn leaks(given: &str) -> Option<String> {
 }
 
 #[test]
+fn the_path_by_which_the_webhook_knows_the_api_server_goes_wherever_it_is_said() {
+    const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    for path in ["/validate/", "/mutate/"] {
+        let url = format!("https://127.0.0.1:40527{path}{TOKEN}");
+        let said = format!("failed to call webhook: Post \"{url}?timeout=5s\": EOF");
+        let kept = text(&said);
+        assert!(!kept.contains(TOKEN), "{kept}");
+        assert!(kept.contains(&format!("40527{path}{REDACTED}?timeout=5s")), "{kept}");
+        let mut configuration = json!({"kind": "ValidatingWebhookConfiguration", "webhooks": [
+            {"clientConfig": {"url": url}},
+            {"clientConfig": {"service": {"name": "opensdn-webhook", "path": format!("{path}{TOKEN}")}}},
+        ]});
+        object(&mut configuration);
+        let kept = configuration.to_string();
+        assert!(!kept.contains(TOKEN) && kept.contains("127.0.0.1:40527"), "{kept}");
+    }
+}
+
+#[test]
 fn every_planted_form_of_a_secret_is_taken_out_of_a_text() {
     let leaks: Vec<String> = TEXTS.into_iter().chain(MORE).filter_map(leaks).collect();
     assert!(leaks.is_empty(), "{leaks:#?}");
