@@ -3,6 +3,7 @@
 //! client itself. Deliberately not here: how long a command waits for something to happen (`install/waiting.rs`).
 
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(5);
 /// Without a time limit a busy server is asked so often.
 const TRIES: u32 = 10;
+/// So often the same is asked again whose connection was lost: a load balancer takes a server out, or it restarts.
+const LOST: u32 = 3;
 /// So much of the answer of a busy server is read, for the error.
 const SAID: usize = 1000;
 
@@ -101,6 +104,32 @@ impl tower::Service<Request<Body>> for Calls {
     }
 }
 
+/// What is the same however often it is done: a read, and a server-side apply.
+fn is_repeatable(head: &Parts) -> bool {
+    let kind = head.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let is_apply = kind.is_some_and(|kind| kind.starts_with("application/apply-patch"));
+    head.method == Method::GET || (head.method == Method::PATCH && is_apply)
+}
+
+/// Whether there was a connection, and it ended without an answer.
+fn is_lost(error: &(dyn std::error::Error + 'static)) -> bool {
+    let io = |error: &io::Error| {
+        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+        matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
+    };
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let hyper = error.downcast_ref::<hyper::Error>();
+        if hyper.is_some_and(|error| error.is_incomplete_message() || error.is_closed())
+            || error.downcast_ref::<io::Error>().is_some_and(io)
+        {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
 /// How the time of an answer is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -152,10 +181,17 @@ impl Call {
         body: Bytes,
     ) -> Result<Response<BoundedBody>, BoxError> {
         let (mut tries, mut busy) = (0, None);
+        let mut lost = 0;
         loop {
             let request = Request::from_parts(head.clone(), Body::from(body.to_vec()));
             let answer = match self.in_time(client.send(request)).await {
-                Ok(answer) => answer?,
+                Ok(Ok(answer)) => answer,
+                Ok(Err(error)) if lost < LOST && is_repeatable(&head) && is_lost(&error) => {
+                    lost += 1;
+                    sleep(FIRST_DELAY * lost).await;
+                    continue;
+                }
+                Ok(Err(error)) => return Err(error.into()),
                 // That it was busy until now says more.
                 Err(silent) => return Err(busy.unwrap_or(silent).into()),
             };

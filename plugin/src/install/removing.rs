@@ -288,8 +288,14 @@ impl Removal {
         for key in &self.released {
             requests.release(key).await?;
         }
-        work.delete(&self.left, ui).await?;
-        self.namespaces(&work, ui).await
+        let is_inventory =
+            |stored: &Value| ObjectKey::of(stored) == inventory::key(&self.namespace);
+        let (inventory, left): (Vec<Value>, Vec<Value>) =
+            self.left.iter().cloned().partition(is_inventory);
+        work.delete(&left, ui).await?;
+        self.namespaces(&work, ui).await?;
+        // Where its namespace stays it is the last: without it the next run knows no namespace as ours.
+        work.delete(&inventory, ui).await
     }
 
     async fn stage(&self, work: &Deleting<'_>, stage: Stage, ui: &mut Ui) -> Result<(), Failure> {

@@ -90,3 +90,17 @@ fn a_server_that_is_busy_for_a_moment_is_asked_again() {
     let asked = server.seen().iter().filter(|one| *one == "GET /version").count();
     assert_eq!(asked, 3, "{:?}", server.seen());
 }
+
+#[test]
+fn a_read_whose_connection_is_lost_is_asked_again_and_not_for_ever() {
+    let lost_twice = FakeApiServer::start(|request, before| match (request, before) {
+        ("GET /version", 0 | 1) => Reply::Cut,
+        ("GET /version", _) => version(),
+        _ => refusal(404, "NotFound", "deployments.apps \"opensdn-webhook\" not found"),
+    });
+    let said = program::ask(&lost_twice, "version");
+    assert!(String::from_utf8_lossy(&said.stdout).contains("v1.35.4"), "{said:?}");
+    let server = FakeApiServer::start(|_, _| Reply::Cut);
+    failed(&program::ask(&server, "version"));
+    assert_eq!(server.seen(), ["GET /version"; 4]);
+}

@@ -14,6 +14,7 @@ use super::{Plugin, killed_at};
 
 const BASE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/webhook");
 const INSTALL: &str = "install --yes --wait=false";
+const OPERATOR: &str = "opensdn-operator";
 
 fn config_map(namespace: &str, name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}})
@@ -69,8 +70,23 @@ async fn a_namespace_that_was_there_before_stays_wherever_the_installation_was_k
         killed_at(&sandbox, folder.path(), &install, write).await?;
     }
     plugin.run(&install).await?.ended(0);
-    let said = plugin.run("uninstall --yes").await?.ended(0);
-    said.with(&["keeps    Namespace/opensdn-system: was there before"]);
+    // At its last step it is not forgotten what is left.
+    let held = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OPERATOR, "finalizers": ["example.com/hold"]}});
+    let apply = ["apply", "--server-side", "--field-manager=hold"];
+    send(&sandbox, &apply, &held).await?.success();
+    let stays_said = [
+        "keeps    Namespace/opensdn-system: was there before",
+        "Namespace/opensdn-system is not of this installation, and stays",
+    ];
+    for said in stays_said {
+        plugin.run("uninstall --yes --timeout 20s").await?.ended(4).with(&[said, OPERATOR]);
+    }
+    let none = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OPERATOR}});
+    send(&sandbox, &apply, &none).await?.success();
+    plugin.run("uninstall --yes").await?.ended(0);
+    kubectl(&sandbox, &["get", "namespace", OPERATOR]).await?.refused(&["not found"]);
+    let inventory = ["-n", NAMESPACE, "get", "configmap", INVENTORY];
+    kubectl(&sandbox, &inventory).await?.refused(&["not found"]);
     stays(&sandbox, NAMESPACE, "secret", "pull").await?;
     let namespace = read(&sandbox, &["namespace", NAMESPACE]).await?;
     let labels = namespace["metadata"]["labels"].to_string();
