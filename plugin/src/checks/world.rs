@@ -173,10 +173,11 @@ impl World {
         found
     }
 
-    /// The pods of components on a node; nothing where pods may not be read.
+    /// The pods of components on a node, wherever they are: where there may be one, nothing is taken from it. Nothing where
+    /// pods may not be read.
     pub(crate) fn ours_on(&self, node: &str) -> Option<Vec<&Value>> {
         let pods = self.pods.known()?.iter();
-        let on = pods.filter(|pod| self.is_ours(pod) && text(pod, "/spec/nodeName") == node);
+        let on = pods.filter(|pod| is_labelled(pod) && text(pod, "/spec/nodeName") == node);
         Some(on.collect())
     }
 
@@ -187,10 +188,16 @@ impl World {
         Some(self.ours_on(node)?.iter().any(is_of_vrouter))
     }
 
-    /// Whether the pod is one of a component.
+    /// Whether the pod is one of a component: by its label, which any pod may have, and where components are.
     pub(super) fn is_ours(&self, pod: &Value) -> bool {
-        crate::snapshot::label(pod, "tf_manager").is_some()
+        let of_components = self.places.of_components(&self.managers);
+        let is_there = of_components.is_none_or(|all| all.contains(namespace(pod)));
+        is_there && is_labelled(pod)
     }
+}
+
+fn is_labelled(pod: &Value) -> bool {
+    crate::snapshot::label(pod, "tf_manager").is_some()
 }
 
 /// The services of a kind: one item, or a list of them.

@@ -82,7 +82,8 @@ impl Convert {
 
 fn shown(Note { object, field, what }: &Note) -> String {
     let field = if field.is_empty() { String::new() } else { format!(" {field}") };
-    format!("{object}{field}: {what}")
+    // Names and fields of a file: none begins a line, which CI may take for a command.
+    format!("{object}{field}: {what}").replace('\r', "\\r").replace('\n', "\\n")
 }
 
 fn unknown(file: &Path, error: &crate::convert::Unknown) -> Failure {

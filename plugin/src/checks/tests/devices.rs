@@ -413,7 +413,7 @@ fn virtual_functions_are_there_or_can_be_made() {
 fn an_agent_that_runs_would_have_made_virtual_functions() {
     let mut running = sriov(4, |_| {});
     known(&mut running.pods).push(
-        json!({"metadata": {"labels": {"tf_manager": "vrouter"}}, "spec": {"nodeName": "m2"}}),
+        json!({"metadata": {"namespace": "tf", "labels": {"tf_manager": "vrouter"}}, "spec": {"nodeName": "m2"}}),
     );
     says(&running, D308, Outcome::Warn, "m2: eth0 has none of the 4 virtual functions");
     running.pods = forbidden();

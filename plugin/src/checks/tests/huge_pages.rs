@@ -25,7 +25,7 @@ fn with(change: impl FnOnce(&mut HugePages)) -> World {
 
 fn run_a_vrouter(world: &mut World) {
     known(&mut world.pods).push(
-        json!({"metadata": {"labels": {"tf_manager": "vrouter"}}, "spec": {"nodeName": "m2"}}),
+        json!({"metadata": {"namespace": "tf", "labels": {"tf_manager": "vrouter"}}, "spec": {"nodeName": "m2"}}),
     );
 }
 

@@ -217,6 +217,7 @@ fn what_others_request_and_what_services_state_counts() {
     let mut ours = large.clone();
     let last = known(&mut ours.pods).len() - 1;
     known(&mut ours.pods)[last]["metadata"]["labels"] = json!({"tf_manager": "control"});
+    known(&mut ours.pods)[last]["metadata"]["namespace"] = json!("tf");
     says(&ours, "N104", Outcome::Ok, "");
     let mut over = large;
     known(&mut over.pods)[last]["status"]["phase"] = json!("Succeeded");

@@ -220,15 +220,24 @@ fn ports_on_nodes() {
     };
     known(&mut in_pod.pods).push(pod(json!({})));
     says(&in_pod, "P201", Outcome::Fail, "of pod n/p");
-    // What our own pods hold is theirs.
+    // A label alone makes none of it ours: any pod may have it.
     known(&mut in_pod.pods).pop();
     known(&mut in_pod.pods).push(pod(json!({"tf_manager": "vrouter"})));
+    says(&in_pod, "P201", Outcome::Fail, "of pod n/p");
+    // What our own pods hold is theirs.
+    let own = || {
+        let mut own = pod(json!({"tf_manager": "vrouter"}));
+        own["metadata"]["namespace"] = json!("tf");
+        own
+    };
+    known(&mut in_pod.pods).pop();
+    known(&mut in_pod.pods).push(own());
     says(&in_pod, "P201", Outcome::Ok, "3/3 nodes");
     let hidden = || Seen::Is(Holder::Hidden("of others".to_owned()));
     says(&with(busy(9091, tcp, "192.168.0.2", hidden())), "P201", Outcome::Fail, "not seen");
     // Where pods of ours are it may be one of them.
     let mut ours = with(busy(9091, tcp, "192.168.0.2", hidden()));
-    known(&mut ours.pods).push(pod(json!({"tf_manager": "vrouter"})));
+    known(&mut ours.pods).push(own());
     says(&ours, "P201", Outcome::Uncertain, "maybe by our own pod");
     says(&with(busy(9091, tcp, "192.168.0.2", unknown())), "P201", Outcome::Uncertain, "hidden");
     let local = with(busy(2181, tcp, "127.0.0.1", process("java", None)));
@@ -329,7 +338,7 @@ fn interfaces_and_other_data_paths() {
     says(&vhost(), "D302", Outcome::Warn, "no vrouter of this cluster runs");
     let mut installed = vhost();
     known(&mut installed.pods).push(
-        json!({"metadata": {"labels": {"tf_manager": "vrouter"}}, "spec": {"nodeName": "m2"}}),
+        json!({"metadata": {"namespace": "tf", "labels": {"tf_manager": "vrouter"}}, "spec": {"nodeName": "m2"}}),
     );
     says(&installed, "D302", Outcome::Ok, "");
     installed.pods = forbidden();
@@ -719,7 +728,7 @@ fn folders_of_databases() {
     // A running one has data of its own.
     let mut installed = with(data());
     known(&mut installed.pods).push(
-        json!({"metadata": {"labels": {"tf_manager": "zookeeper"}}, "spec": {"nodeName": "m2"}}),
+        json!({"metadata": {"namespace": "tf", "labels": {"tf_manager": "zookeeper"}}, "spec": {"nodeName": "m2"}}),
     );
     says(&installed, "V702", Outcome::Ok, "");
     installed.pods = forbidden();
