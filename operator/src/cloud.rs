@@ -38,6 +38,7 @@ mod since;
 use std::future::Future;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use futures::{Stream, StreamExt as _};
 use kube::api::DynamicObject;
 use kube::{Client, ResourceExt as _};
@@ -51,7 +52,7 @@ use condition::Said;
 use connections::Connections;
 use fights::Fights;
 use settled::Settled;
-use share::Share;
+use share::{Attempt, Share, busy};
 use since::Since;
 
 use crate::cache::Cache;
@@ -117,6 +118,15 @@ impl Clouds {
         if there.is_none_or(|there| there.metadata.uid != object.metadata.uid) {
             self.forget(object);
         }
+    }
+
+    /// Does the work of a pass within the limits of memory and time; else what is said of the object.
+    async fn limited<'w, T>(
+        &self,
+        work: impl Fn(Attempt) -> BoxFuture<'w, Result<T, Error>>,
+    ) -> Result<Result<T, Said>, Error> {
+        let done = async { self.share.limited(work).await.transpose() };
+        Ok(bounded(done).await?.map_or_else(|| Err(too_slow()), |done| done.ok_or_else(busy)))
     }
 
     fn forget(&self, object: &DynamicObject) {

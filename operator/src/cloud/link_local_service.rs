@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use futures::FutureExt as _;
 use kube::ResourceExt as _;
@@ -23,9 +22,8 @@ use serde_json::{Value, json};
 use super::condition::{NO_CONNECTION, Said};
 use super::own_config::{self, Reached};
 use super::pass::Pass;
-use super::settled::{Found, Next};
-use super::share::{NO_ROOM, busy};
-use super::{Clouds, bounded, finalizer, timing, too_slow};
+use super::settled::Found;
+use super::{Clouds, finalizer, timing};
 use crate::components::config_api;
 use crate::reconcile::{Context, Error, now};
 
@@ -40,34 +38,19 @@ pub(crate) async fn reconcile(
     object: Arc<DynamicObject>,
 ) -> Result<Action, Error> {
     let pass = Pass { ctx, clouds, resource, object: ctx.reporter.newest(object) };
-    let interval = clouds.interval;
     let is_going = pass.object.metadata.deletion_timestamp.is_some();
-    let found = if is_going {
-        None
-    } else {
-        match clouds.settled.next(pass.uid(), &pass.wanted(), interval, Instant::now()) {
-            Next::Rest(rest) => return Ok(Action::requeue(rest)),
-            Next::Ask(found) => Some(found),
-            Next::Read => None,
-        }
-    };
-    let Some(_room) = clouds.share.take(&pass.object.namespace().unwrap_or_default()) else {
-        clouds.settled.ask(pass.uid());
-        return Ok(Action::requeue(NO_ROOM));
+    let wanted = (!is_going).then(|| pass.wanted());
+    let (found, _room) = match pass.turn(wanted.as_deref()) {
+        Ok(turn) => turn,
+        Err(later) => return Ok(later),
     };
     if is_going {
         return remove(&pass).await;
     }
     let look = |_| look(&pass, found.clone()).boxed();
-    let looked = async { clouds.share.limited(look).await.transpose() };
-    let said = match bounded(looked).await? {
-        Some(Some(said)) => said,
-        Some(None) => Some(busy()),
-        None => Some(too_slow()),
-    };
-    match said {
+    match clouds.limited(look).await?.unwrap_or_else(Some) {
         Some(said) => say(&pass, &said).await,
-        None => Ok(Action::requeue(interval)),
+        None => Ok(Action::requeue(clouds.interval)),
     }
 }
 

@@ -6,7 +6,6 @@ mod removal;
 mod status;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use futures::FutureExt as _;
 use kube::ResourceExt as _;
@@ -28,9 +27,9 @@ use serde_json::Value;
 use super::condition::{NO_CONNECTION, Said};
 use super::connection::{self, of_spec};
 use super::pass::{Earlier, Pass, record};
-use super::settled::{Found, Next};
-use super::share::{Attempt, NO_ROOM, busy};
-use super::{Clouds, bounded, failure, timing, too_slow};
+use super::settled::Found;
+use super::share::{Attempt, busy};
+use super::{Clouds, failure, timing};
 use crate::kind::Kind;
 use crate::object::text;
 use crate::reconcile::{Context, Error};
@@ -51,18 +50,10 @@ pub(crate) async fn reconcile(
     let spec = pass.object.data.get("spec").cloned().unwrap_or(Value::Null);
     let spec = serde_json::from_value::<NestedClusterSpec>(spec);
     let is_going = pass.object.metadata.deletion_timestamp.is_some();
-    let found = if is_going {
-        None
-    } else {
-        match clouds.settled.next(pass.uid(), &pass.wanted(), clouds.interval, Instant::now()) {
-            Next::Rest(rest) => return Ok(Action::requeue(rest)),
-            Next::Ask(found) => Some(found),
-            Next::Read => None,
-        }
-    };
-    let Some(_room) = clouds.share.take(&pass.object.namespace().unwrap_or_default()) else {
-        clouds.settled.ask(pass.uid());
-        return Ok(Action::requeue(NO_ROOM));
+    let wanted = (!is_going).then(|| pass.wanted());
+    let (found, _room) = match pass.turn(wanted.as_deref()) {
+        Ok(turn) => turn,
+        Err(later) => return Ok(later),
     };
     if is_going {
         return pass.remove(spec.ok().as_ref()).await;
@@ -70,12 +61,7 @@ pub(crate) async fn reconcile(
     let report = match spec {
         Ok(spec) => {
             let look = |attempt| pass.look(&spec, found.clone(), attempt).boxed();
-            let looked = async { clouds.share.limited(look).await.transpose() };
-            match bounded(looked).await? {
-                Some(Some(report)) => report,
-                Some(None) => Some(Report::of(busy())),
-                None => Some(Report::of(too_slow())),
-            }
+            clouds.limited(look).await?.unwrap_or_else(|said| Some(Report::of(said)))
         }
         Err(error) => Some(Report::of(Said::stalled("Unreadable", error.to_string()))),
     };

@@ -6,7 +6,6 @@ mod gone;
 mod status;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use futures::FutureExt as _;
 use kube::ResourceExt as _;
@@ -22,9 +21,7 @@ use opensdn_runtime::error_chain;
 use super::condition::Said;
 use super::own_config::{self, Reached};
 use super::pass::{Pass, record};
-use super::settled::Next;
-use super::share::{NO_ROOM, busy};
-use super::{Clouds, bounded, timing, too_slow};
+use super::{Clouds, timing};
 use crate::components::config_api::{self, encapsulations, members};
 use crate::reconcile::{Context, Error};
 
@@ -53,15 +50,9 @@ pub(crate) async fn reconcile(
         Ok(wanted) => wanted,
         Err(said) => return status::say(&pass, &said).await.map(|()| Action::requeue(interval)),
     };
-    let settled = &clouds.settled;
-    let found = match settled.next(pass.uid(), &wanted.version(), interval, Instant::now()) {
-        Next::Rest(rest) => return Ok(Action::requeue(rest)),
-        Next::Ask(found) => Some(found),
-        Next::Read => None,
-    };
-    let Some(_room) = clouds.share.take(&pass.object.namespace().unwrap_or_default()) else {
-        clouds.settled.ask(pass.uid());
-        return Ok(Action::requeue(NO_ROOM));
+    let (found, _room) = match pass.turn(Some(&wanted.version())) {
+        Ok(turn) => turn,
+        Err(later) => return Ok(later),
     };
     let api = match own_config::connect(&pass, &wanted.reached).await? {
         Ok(api) => api,
@@ -74,12 +65,7 @@ pub(crate) async fn reconcile(
         return Ok(Action::requeue(interval));
     }
     let make_so = |_| make_so(&pass, &api, &wanted).boxed();
-    let made = async { clouds.share.limited(make_so).await.transpose() };
-    let said = match bounded(made).await? {
-        Some(Some(said)) => said,
-        Some(None) => busy(),
-        None => too_slow(),
-    };
+    let said = clouds.limited(make_so).await?.unwrap_or_else(|said| said);
     status::say(&pass, &said).await?;
     Ok(pass.look_again(&said, &wanted.version()))
 }

@@ -5,7 +5,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::controller::Action;
 use kube::runtime::events::{Event, EventType};
@@ -19,9 +21,9 @@ use opensdn_crds::status::Condition;
 use serde_json::Value;
 
 use super::condition::Said;
-use super::settled::Found;
-use super::share::busy;
-use super::{Clouds, backup, bounded, failure, fights, finalizer, timing, too_slow};
+use super::settled::{Found, Next};
+use super::share::{NO_ROOM, Room};
+use super::{Clouds, backup, failure, fights, finalizer, timing};
 use crate::names;
 use crate::reconcile::{Context, Error};
 
@@ -70,6 +72,23 @@ impl Pass<'_> {
                 && one.observed_generation == self.generation()
         });
         if is { Earlier::InPlace } else { Earlier::Other }
+    }
+
+    /// Its turn: what the cloud was found to be, where only that is to be asked, and room for the pass. Else when it is tried
+    /// again. One that goes wants nothing, and never rests.
+    pub(super) fn turn(&self, wanted: Option<&str>) -> Result<(Option<Found>, Room<'_>), Action> {
+        let Clouds { settled, share, interval, .. } = self.clouds;
+        let next = wanted.map(|wanted| settled.next(self.uid(), wanted, *interval, Instant::now()));
+        let found = match next {
+            Some(Next::Rest(rest)) => return Err(Action::requeue(rest)),
+            Some(Next::Ask(found)) => Some(found),
+            Some(Next::Read) | None => None,
+        };
+        let Some(room) = share.take(&self.object.namespace().unwrap_or_default()) else {
+            settled.ask(self.uid());
+            return Err(Action::requeue(NO_ROOM));
+        };
+        Ok((found, room))
     }
 
     /// Whether the cloud is as it was found, so that there is nothing to do; else all is to be read.
@@ -236,13 +255,8 @@ impl Pass<'_> {
         let taken = if finalizer::is_left(&self.object) {
             Err(Said::waits("Left", "it was not tried".to_owned()))
         } else {
-            let share = &self.clouds.share;
-            let work = async { Ok(share.limited(|_| take_away()).await) };
-            match bounded(work).await? {
-                Some(Some(taken)) => taken,
-                Some(None) => Err(busy()),
-                None => Err(too_slow()),
-            }
+            let take_away = |_| take_away().map(Ok).boxed();
+            self.clouds.limited(take_away).await?.and_then(|taken| taken)
         };
         let event = match taken {
             Ok(event) => event,
