@@ -17,7 +17,7 @@ mod sarif;
 mod tests;
 
 pub use github::write as write_github;
-pub use human::{fixed, one_line, printable, summary, write as write_human};
+pub use human::{fixed, in_line, one_line, printable, summary, write as write_human};
 pub use junit::write as write_junit;
 pub use layout::{Layout, wrap};
 pub use location::{Location, Origin};

@@ -190,9 +190,7 @@ impl World {
 
     /// Whether the pod is one of a component: by its label, which any pod may have, and where components are.
     pub(super) fn is_ours(&self, pod: &Value) -> bool {
-        let of_components = self.places.of_components(&self.managers);
-        let is_there = of_components.is_none_or(|all| all.contains(namespace(pod)));
-        is_there && is_labelled(pod)
+        is_labelled(pod) && self.places.may_have_components(&self.managers, namespace(pod))
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
 use opensdn_manifests::{Schemas, Severity, Source, read};
+use opensdn_validate::report::in_line;
 use serde_json::{Value, json};
 
 use crate::convert::{Note, Shapes, convert};
@@ -83,7 +84,7 @@ impl Convert {
 fn shown(Note { object, field, what }: &Note) -> String {
     let field = if field.is_empty() { String::new() } else { format!(" {field}") };
     // Names and fields of a file: none begins a line, which CI may take for a command.
-    format!("{object}{field}: {what}").replace('\r', "\\r").replace('\n', "\\n")
+    in_line(&format!("{object}{field}: {what}"))
 }
 
 fn unknown(file: &Path, error: &crate::convert::Unknown) -> Failure {

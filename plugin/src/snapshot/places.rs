@@ -63,6 +63,13 @@ impl Places {
         Some(of_managers.chain(self.watched.iter().cloned()).collect())
     }
 
+    /// Whether a namespace is one of these, or may be.
+    pub(crate) fn may_have_components(&self, managers: &Read<Vec<Value>>, namespace: &str) -> bool {
+        managers.why_unknown().is_some()
+            || managers.items().iter().any(|one| super::namespace(one) == namespace)
+            || self.watched.iter().any(|one| one == namespace)
+    }
+
     fn said(stored: &Value) -> Option<Self> {
         let inventory = Inventory::read(stored).ok()?;
         Some(Self::by(inventory.namespace, inventory.values))

@@ -33,7 +33,8 @@ pub fn one_line(text: &str) -> String {
 }
 
 /// The same with line breaks that are seen: no line begins with what a document says, which CI may take for a command.
-fn in_line(text: &str) -> String {
+#[must_use]
+pub fn in_line(text: &str) -> String {
     printable(text).replace('\r', "\\r").replace('\n', "\\n")
 }
 
