@@ -109,6 +109,28 @@ impl Drop for PartFile {
     }
 }
 
+/// Removes what killed runs have left in the folder of files whose names begin and end so. One that a run is writing, and what
+/// cannot be removed, stays: it is in the way of nothing.
+pub(crate) fn remove_left(folder: &Path, start: &str, end: &str) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_left = name.to_str().is_some_and(|name| {
+            name.strip_suffix(".part").is_some_and(|whole| whole.ends_with(end))
+                && name.starts_with(start)
+        });
+        let part = entry.path();
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if is_left
+            && is_file
+            && let Ok(file) = File::open(&part)
+            && lock(&file, &part).is_ok()
+        {
+            let _ = remove(&part);
+        }
+    }
+}
+
 /// Where it is until it is whole. What another user may have put there, such as a link, is removed, and not followed.
 fn part_of(path: &Path) -> Result<PathBuf, PartFileError> {
     if path.symlink_metadata().is_ok() {
@@ -200,6 +222,20 @@ mod tests {
         std::os::unix::fs::symlink(&other, folder.path().join("a.part")).unwrap();
         PartFile::resume(&path).unwrap().file().write_all(b"ours").unwrap();
         assert_eq!(fs::read(&other).unwrap(), b"mine");
+    }
+
+    #[test]
+    fn what_killed_runs_have_left_under_other_names_is_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a-1.gz.part", "a-2.gz", "b-1.gz.part", "a-1.txt.part"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        fs::create_dir(folder.path().join("a-3.gz.part")).unwrap();
+        let at_work = PartFile::begin(&folder.path().join("a-4.gz")).unwrap();
+        remove_left(folder.path(), "a-", ".gz");
+        let left = ["a-1.txt.part", "a-2.gz", "a-3.gz.part", "a-4.gz.part", "b-1.gz.part"];
+        assert_eq!(names(folder.path()), left);
+        at_work.finish().unwrap();
     }
 
     #[test]

@@ -9,6 +9,7 @@ use opensdn_error_chain::error_chain;
 use opensdn_module_process::BoundedProcess;
 use opensdn_policy_host::{Cache, Digest, Engine, Metering, Policy};
 use opensdn_validate::{Loader, ModuleError};
+use tokio::runtime::Handle;
 
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
@@ -22,9 +23,23 @@ const MEBIBYTES: u64 = 2048;
 /// How else much is said.
 const MEBIBYTES_VARIABLE: &str = "KUBECTL_OPENSDN_COMPILER_MEBIBYTES";
 
+/// What runs futures. At its end nothing is waited for that still works in a thread, such as a lookup of a name.
+struct Threads {
+    handle: Handle,
+    owner: Option<tokio::runtime::Runtime>,
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(owner) = self.owner.take() {
+            owner.shutdown_background();
+        }
+    }
+}
+
 /// One command's runtime.
 pub(crate) struct Runtime {
-    tokio: tokio::runtime::Runtime,
+    threads: Threads,
     engine: OnceCell<Engine>,
     metering: Metering,
     cache: Option<Cache>,
@@ -54,7 +69,8 @@ impl Runtime {
             Err(error) => (None, Some(error_chain(&error))),
         };
         let (engine, metering, process) = (OnceCell::new(), Metering::Off, process()?);
-        Ok(Self { tokio, engine, metering, cache, process, uncached })
+        let threads = Threads { handle: tokio.handle().clone(), owner: Some(tokio) };
+        Ok(Self { threads, engine, metering, cache, process, uncached })
     }
 
     /// The same with an engine that counts what evaluations cost.
@@ -65,7 +81,7 @@ impl Runtime {
 
     /// Runs the future to its end.
     pub(crate) fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
-        self.tokio.block_on(future)
+        self.threads.handle.block_on(future)
     }
 
     /// Why compiled policies are not kept, in words; each start is slower then.

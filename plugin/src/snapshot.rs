@@ -22,6 +22,15 @@ pub(crate) enum Read<T> {
 }
 
 impl<T> Read<T> {
+    /// The same of what is made of the value.
+    pub(crate) fn map<U>(self, of: impl FnOnce(T) -> U) -> Read<U> {
+        match self {
+            Self::Known(value) => Read::Known(of(value)),
+            Self::Absent => Read::Absent,
+            Self::Unknown(why) => Read::Unknown(why),
+        }
+    }
+
     pub(crate) fn known(&self) -> Option<&T> {
         match self {
             Self::Known(value) => Some(value),

@@ -2,12 +2,14 @@
 //! stand pseudonyms. What a secret is is in `redact`.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use opensdn_manifests::read_limited_text;
 use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::addresses::Pseudonyms;
+use super::known::Known;
 use super::redact::{self, REDACTED, elements};
 
 /// Why the patterns of the user cannot be used.
@@ -35,12 +37,27 @@ pub(crate) enum PatternError {
 pub(crate) struct Redactor {
     patterns: Vec<Regex>,
     addresses: Option<Pseudonyms>,
+    /// What Secrets of this cluster have, once they are read.
+    known: OnceLock<Known>,
 }
 
 impl Redactor {
     /// With patterns of the user, and pseudonyms where they are wanted.
     pub(crate) fn new(patterns: Vec<Regex>, addresses: Option<Pseudonyms>) -> Self {
-        Self { patterns, addresses }
+        Self { patterns, addresses, known: OnceLock::new() }
+    }
+
+    /// From here on what these Secrets have is taken out, too.
+    ///
+    /// # Errors
+    /// There are too many of them.
+    pub(crate) fn learn<'a>(
+        &self,
+        secrets: impl Iterator<Item = &'a Value>,
+    ) -> Result<(), aho_corasick::BuildError> {
+        let known = Known::of(secrets)?;
+        self.known.get_or_init(|| known);
+        Ok(())
     }
 
     /// A text, such as a log.
@@ -58,7 +75,7 @@ impl Redactor {
     /// An object.
     pub(crate) fn object(&self, value: &mut Value) {
         redact::object(value);
-        if !self.patterns.is_empty() || self.addresses.is_some() {
+        if !self.patterns.is_empty() || self.addresses.is_some() || self.known.get().is_some() {
             self.strings(value);
         }
     }
@@ -69,9 +86,16 @@ impl Redactor {
     }
 
     fn more(&self, text: String) -> String {
+        let text = match self.known.get() {
+            Some(known) => known.without(text),
+            None => text,
+        };
         let replace = |text: String, one: &Regex| one.replace_all(&text, REDACTED).into_owned();
         let text = self.patterns.iter().fold(text, replace);
-        self.addresses.as_ref().map_or_else(|| text.clone(), |all| all.text(&text))
+        match &self.addresses {
+            Some(all) => all.text(&text),
+            None => text,
+        }
     }
 
     fn strings(&self, value: &mut Value) {

@@ -1,12 +1,12 @@
 //! `support-bundle`: what a person who helps needs of a cluster, in one archive without secrets.
 
 use std::collections::BTreeSet;
-use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
+use futures::{Stream, StreamExt as _, stream};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use opensdn_crds::component::Component;
@@ -14,13 +14,13 @@ use opensdn_node_probe::{FORMAT, Wanted};
 use serde_json::Value;
 
 use crate::bundle::Pseudonyms;
-use crate::bundle::archive::Archive;
 use crate::bundle::collect::{Collected, Collector, Found, Lists};
 use crate::bundle::introspect::{self, Daemon};
 use crate::bundle::judged::{document, judged};
 use crate::bundle::plan::{self, KernelLog, Metrics, Size, Task};
 use crate::bundle::redactor::{Redactor, patterns};
 use crate::bundle::report::{Failed, SupportBundle};
+use crate::bundle::writing::Bundle;
 use crate::checks::probed_node::SYSCTLS;
 use crate::cli::Global;
 use crate::clients::AsksCluster;
@@ -30,7 +30,7 @@ use crate::exit::{Exit, Failure};
 use crate::logs::files::{Unread, files, folders};
 use crate::logs::sources::Subject;
 use crate::output::Output;
-use crate::part_file::{PartFile, PartFileError};
+use crate::part_file::PartFileError;
 use crate::probe::image::{image, installed};
 use crate::probe::run::{AT_ONCE, LONGEST_OF_THREE, Run, up_to};
 use crate::probe::{self, Asked, Network, Nodes, readable};
@@ -132,14 +132,6 @@ struct Plan {
     unlisted: Vec<Unread>,
 }
 
-/// An archive that is being written.
-struct Opened {
-    now: Timestamp,
-    name: String,
-    path: PathBuf,
-    file: PartFile,
-}
-
 impl SupportBundleCommand {
     pub(crate) fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
         if global.cluster.namespace.is_some() {
@@ -176,7 +168,7 @@ impl SupportBundleCommand {
 
     /// Makes it; of a dry run, what would be asked for.
     pub(crate) fn make(&self, global: &Global, ui: &mut Ui) -> Result<SupportBundle, Failure> {
-        let redactor = self.redactor()?;
+        let redactor = Arc::new(self.redactor()?);
         let runtime = Runtime::start(global)?;
         let (client, server) = runtime.block_on(global.client_and_server())?;
         let asker = Asker::new(client.clone());
@@ -190,22 +182,23 @@ impl SupportBundleCommand {
         if self.dry_run {
             return Ok(self.planned(&lists));
         }
-        let collector = Collector::new(asker, redactor);
-        let opened = self.begin(Timestamp::now())?;
-        let mut collected = Vec::new();
-        if self.probe {
-            let probed = Box::pin(self.probed(&client, &server, &collector, ui));
-            collected = runtime.block_on(probed)?;
-        }
+        let collector = Collector::new(asker, Arc::clone(&redactor));
+        let bundle = Bundle::begin(self.out.as_deref(), Timestamp::now(), redactor);
+        let mut bundle = bundle.map_err(unwritable)?;
         ui.progress(&format!("asking {server} for {} lists", lists.len()));
         let look = Box::pin(self.look(&collector, lists, ui));
         let (lists, plan) = runtime.block_on(unless_interrupted(look))?;
-        let clean = unless_interrupted(cleaned(lists, collector.shared_redactor()));
-        collected.extend(runtime.block_on(clean)?);
-        self.confirm(&runtime, &collected, &plan, ui)?;
-        let rest = Box::pin(unless_interrupted(collect(&collector, plan, &server, ui)));
-        collected.extend(runtime.block_on(rest)?);
-        write(opened, collected, collector.redactor())
+        let listed = unless_interrupted(put_lists(&mut bundle, lists, collector.redactor()));
+        runtime.block_on(listed)??;
+        self.confirm(&runtime, bundle.bytes(), &plan, ui)?;
+        if self.probe {
+            let probed = Box::pin(self.probed(&client, &server, &collector, ui));
+            let probed = runtime.block_on(probed)?;
+            probed.into_iter().try_for_each(|one| bundle.put(one)).map_err(unwritable)?;
+        }
+        let rest = Box::pin(collect(&mut bundle, &collector, plan, &server, ui));
+        runtime.block_on(unless_interrupted(rest))??;
+        bundle.finish().map_err(unwritable)
     }
 
     fn redactor(&self) -> Result<Redactor, Failure> {
@@ -226,29 +219,18 @@ impl SupportBundleCommand {
         Ok(Redactor::new(patterns, addresses))
     }
 
-    fn begin(&self, now: Timestamp) -> Result<Opened, Failure> {
-        let name = format!("opensdn-support-{}", now.strftime("%Y%m%d-%H%M%S"));
-        let path = self.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.tar.gz")));
-        let file = PartFile::begin(&path).map_err(unwritable)?;
-        Ok(Opened { now, name, path, file })
-    }
-
     /// Whether so much is to be read, where there is a user to ask.
     fn confirm(
         &self,
         runtime: &Runtime,
-        collected: &[Collected],
+        read: usize,
         plan: &Plan,
         ui: &mut Ui,
     ) -> Result<(), Failure> {
         if self.quick {
             return Ok(());
         }
-        let read = collected.iter().map(|(_, found)| match found {
-            Found::Content(content) => content.len(),
-            Found::Nothing | Found::Absent(_) | Found::Failed(_) => 0,
-        });
-        let size = Size::of(read.sum(), &plan.logs, &plan.daemons, &plan.kernels);
+        let size = Size::of(read, &plan.logs, &plan.daemons, &plan.kernels);
         let size = size.with_files(plan.files.len()).text();
         ui.progress(&format!("to be read{}: {size}", self.of_nodes()));
         if self.yes || !ui.can_ask() {
@@ -383,53 +365,64 @@ impl SupportBundleCommand {
     }
 }
 
-/// All that the archive shall have beside lists.
-async fn collect(collector: &Collector, plan: Plan, server: &str, ui: &mut Ui) -> Vec<Collected> {
+/// Writes all that the archive shall have beside lists, as it comes.
+async fn collect(
+    bundle: &mut Bundle,
+    collector: &Collector,
+    plan: Plan,
+    server: &str,
+    ui: &mut Ui,
+) -> Result<(), Failure> {
     let Plan { logs, metrics, daemons, kernels, files, unlisted } = plan;
     ui.progress(&format!("reading {} logs", logs.len()));
-    let mut collected = collector.logs(logs).await;
-    collected.extend(collector.metrics(metrics.asked).await);
+    put_all(bundle, collector.logs(logs)).await?;
+    put_all(bundle, collector.metrics(metrics.asked)).await?;
     let at_loopback = metrics.at_loopback.into_iter();
-    collected.extend(at_loopback.map(|(file, why)| (file, Found::Absent(why))));
+    let at_loopback = at_loopback.map(|(file, why)| (file, Found::Absent(why)));
+    put_all(bundle, stream::iter(at_loopback)).await?;
     ui.progress(&format!("asking {} daemons by introspect", daemons.len()));
-    collected.extend(collector.pages(daemons).await);
+    put_all(bundle, collector.pages(daemons)).await?;
     ui.progress(&format!("reading {} files of daemons", files.len()));
-    collected.extend(collector.files(files).await);
-    collected.extend(collector.kernels(kernels).await);
-    collected.extend(unlisted.into_iter().map(|(folder, why)| (folder, Found::Failed(why))));
+    put_all(bundle, collector.files(files)).await?;
+    put_all(bundle, collector.kernels(kernels)).await?;
+    let unlisted = unlisted.into_iter().map(|(folder, why)| (folder, Found::Failed(why)));
+    put_all(bundle, stream::iter(unlisted)).await?;
     let judged = Box::pin(judged(collector.asker(), server, collector.redactor())).await;
-    let of = |(file, content): (String, Result<Vec<u8>, String>)| {
-        (file, content.map_or_else(Found::Failed, Found::Content))
-    };
-    collected.extend(judged.map(of));
-    collected
+    let judged =
+        judged.map(|(file, content)| (file, content.map_or_else(Found::Failed, Found::Content)));
+    put_all(bundle, stream::iter(judged)).await
 }
 
-/// Writes the archive.
-fn write(
-    opened: Opened,
-    collected: Vec<Collected>,
-    redactor: &Redactor,
-) -> Result<SupportBundle, Failure> {
-    let Opened { now, name, path, file } = opened;
-    let lost = |source| unwritable(file.unwritable(source));
-    let seconds = u64::try_from(now.as_second()).unwrap_or_default();
-    let mut archive = Archive::new(BufWriter::new(file.file()), &name, seconds);
-    let (mut failed, mut absent) = (Vec::new(), Vec::new());
-    let mut taken = BTreeSet::new();
-    for (name, found) in collected {
-        let path = unlike(redactor.name(&name), &mut taken);
-        match found {
-            Found::Content(content) => archive.add(&path, &content).map_err(lost)?,
-            Found::Nothing => {}
-            Found::Absent(why) => absent.push(Failed { path, why: redactor.text(&why) }),
-            Found::Failed(why) => failed.push(Failed { path, why: redactor.text(&why) }),
-        }
+async fn put_all(bundle: &mut Bundle, found: impl Stream<Item = Collected>) -> Result<(), Failure> {
+    let mut found = std::pin::pin!(found);
+    while let Some(one) = found.next().await {
+        bundle.put(one).map_err(unwritable)?;
     }
-    let files = archive.finish(&now.to_string(), &failed, &absent).map_err(lost)?;
-    file.finish().map_err(unwritable)?;
-    let archive = Some(path.display().to_string());
-    Ok(SupportBundle { archive, files, failed, absent, planned: vec![] })
+    Ok(())
+}
+
+/// Writes lists without their secrets, which are taken out in a thread of its own: it takes a while, and an interrupt counts.
+async fn put_lists(
+    bundle: &mut Bundle,
+    lists: Lists,
+    redactor: &Arc<Redactor>,
+) -> Result<(), Failure> {
+    if let Err(error) = redactor.learn(lists.secrets()) {
+        let why = format!("values of Secrets are not looked for elsewhere: {error}");
+        bundle.put(("namespaces".to_owned(), Found::Failed(why))).map_err(unwritable)?;
+    }
+    let redactor = Arc::clone(redactor);
+    let (send, mut clean) = tokio::sync::mpsc::channel(1);
+    let cleaning = tokio::task::spawn_blocking(move || {
+        // Who does not wait for the rest any more was interrupted.
+        lists.files(&redactor).try_for_each(|one| send.blocking_send(one).ok());
+    });
+    put_all(bundle, stream::poll_fn(|context| clean.poll_recv(context))).await?;
+    if cleaning.await.is_err() {
+        let lost = Found::Failed("secrets could not be taken out".to_owned());
+        bundle.put(("lists".to_owned(), lost)).map_err(unwritable)?;
+    }
+    Ok(())
 }
 
 /// Says what is in it and what is not.
@@ -479,18 +472,6 @@ fn named(paths: &[&str]) -> String {
     }
 }
 
-/// Lists without their secrets. In a thread that may work until the process ends: it takes a while, and an interrupt counts.
-async fn cleaned(lists: Lists, redactor: Arc<Redactor>) -> Vec<Collected> {
-    let (send, done) = tokio::sync::oneshot::channel();
-    std::thread::spawn(move || send.send(lists.files(&redactor)));
-    match done.await {
-        Ok(files) => files,
-        Err(_) => {
-            vec![("lists".to_owned(), Found::Failed("secrets could not be taken out".to_owned()))]
-        }
-    }
-}
-
 /// What was collected; an interrupt leaves no file.
 async fn unless_interrupted<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
     let mut signals = Signals::install().map_err(|error| {
@@ -522,17 +503,6 @@ fn unwritable(error: PartFileError) -> Failure {
     };
     let message = "the archive cannot be written";
     Failure::new(Exit::Usage, "unwritable-archive", message, hint).because(&error)
-}
-
-/// Names that were different before something was taken out of them stay so: one file would be written over the other.
-fn unlike(path: String, taken: &mut BTreeSet<String>) -> String {
-    let mut names = (1..).map(|count| match count {
-        1 => path.clone(),
-        _ => format!("{path}.{count}"),
-    });
-    let name = names.find(|name| !taken.contains(name)).unwrap_or_default();
-    taken.insert(name.clone());
-    name
 }
 
 #[cfg(test)]

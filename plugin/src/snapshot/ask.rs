@@ -37,6 +37,15 @@ pub(crate) struct Answered {
     pub(crate) date: Option<Timestamp>,
 }
 
+/// The beginning of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Part {
+    /// The list, with its first objects.
+    pub(crate) list: Value,
+    /// There are no more.
+    pub(crate) is_whole: bool,
+}
+
 /// The end of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct End {
@@ -128,23 +137,56 @@ impl Asker {
         path: &str,
         pick: impl Fn(&Value) -> Option<T>,
     ) -> Read<Vec<T>> {
-        let (mut found, mut limit, mut token) = (Vec::new(), FIRST, String::new());
+        let mut found = Vec::new();
+        let pages = self.pages(path, usize::MAX, |page| {
+            found.extend(list(&page, "/items").filter_map(&pick));
+        });
+        pages.await.map(|_| found)
+    }
+
+    /// A list as it comes, asked for in pages, and no more of it than about so many bytes.
+    pub(crate) async fn part(&self, path: &str, most: usize) -> Read<Part> {
+        let mut whole: Option<Value> = None;
+        let pages = self.pages(path, most, |mut page| {
+            if let Some(metadata) = page.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.remove("continue");
+                metadata.remove("remainingItemCount");
+            }
+            let Some(list) = &mut whole else {
+                whole = Some(page);
+                return;
+            };
+            let more = page.get_mut("items").map(Value::take);
+            if let (Some(Value::Array(all)), Some(Value::Array(more))) =
+                (list.get_mut("items"), more)
+            {
+                all.extend(more);
+            }
+        });
+        let is_whole = pages.await;
+        is_whole.map(|is_whole| Part { list: whole.unwrap_or_default(), is_whole })
+    }
+
+    /// Goes through the pages of a list until about so many bytes are read; whether that is all of it.
+    async fn pages(&self, path: &str, most: usize, mut take: impl FnMut(Value)) -> Read<bool> {
+        let (mut limit, mut token, mut read) = (FIRST, String::new(), 0);
         let with = if path.contains('?') { '&' } else { '?' };
         loop {
-            let (page, bytes) =
-                match self.page_of_list(&format!("{path}{with}limit={limit}{token}")).await {
-                    Read::Known(page) => page,
-                    Read::Absent => return Read::Absent,
-                    Read::Unknown(why) => return Read::Unknown(why),
-                };
-            found.extend(list(&page, "/items").filter_map(&pick));
-            let next = text(&page, "/metadata/continue");
-            if next.is_empty() {
-                return Read::Known(found);
-            }
-            token = format!("&continue={}", utf8_percent_encode(next, NON_ALPHANUMERIC));
+            let path = format!("{path}{with}limit={limit}{token}");
+            let (page, bytes) = match self.page_of_list(&path).await {
+                Read::Known(page) => page,
+                Read::Absent => return Read::Absent,
+                Read::Unknown(why) => return Read::Unknown(why),
+            };
+            let next = text(&page, "/metadata/continue").to_owned();
             let each = bytes / list(&page, "/items").count().max(1);
             limit = (BYTES / each.max(1)).clamp(1, MOST);
+            read += bytes;
+            take(page);
+            if next.is_empty() || read >= most {
+                return Read::Known(next.is_empty());
+            }
+            token = format!("&continue={}", utf8_percent_encode(&next, NON_ALPHANUMERIC));
         }
     }
 
@@ -177,15 +219,6 @@ impl Asker {
     /// What the API server says of something that it does not store.
     pub(crate) async fn review(&self, path: &str, review: &Value) -> Read<Value> {
         self.send(Method::POST, path, review.to_string().into_bytes()).await
-    }
-
-    /// A text, such as a log; else why there is none.
-    ///
-    /// # Errors
-    /// What the API server says, in words.
-    pub(crate) async fn text(&self, path: &str) -> Result<String, String> {
-        let request = Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
-        self.client.request_text(request).await.map_err(|error| why(&error))
     }
 
     /// The first bytes of a text, whatever else comes.

@@ -4,6 +4,7 @@
 mod author;
 mod bounded;
 mod bundle;
+mod bundle_bounds;
 mod config;
 mod connectivity;
 mod credentials;

@@ -213,7 +213,8 @@ fn to_end_of_line(text: &str, line: &str, separator: Separator, place: Place) ->
 }
 
 fn in_sentence(text: &str, line: &str, separator: Separator, place: Place) -> Option<Span> {
-    let first = line.split(char::is_whitespace).next()?;
+    // Words of sentences are short; a line may be long, and have many names.
+    let first = near(line, 64).split(char::is_whitespace).next()?;
     if separator.kind == Kind::Colon && OF_SENTENCES.contains(&first.trim_end_matches(',')) {
         return None;
     }

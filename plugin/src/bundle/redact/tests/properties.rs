@@ -149,6 +149,8 @@ fn a_long_line_is_gone_through_in_time() {
     for piece in [
         "password=[",
         "password=\"",
+        "\"password\":\"",
+        "\\\"password\\\":\\\"",
         "password: {\"",
         "password ",
         "password\n",
