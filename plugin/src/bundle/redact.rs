@@ -16,6 +16,7 @@ mod separators;
 mod settings;
 mod shapes;
 mod spoken;
+mod statements;
 mod terms;
 #[cfg(test)]
 mod tests;

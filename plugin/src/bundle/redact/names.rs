@@ -68,7 +68,7 @@ const PARTS: [&str; 34] = [
     "パスワード",
 ];
 /// Last words of names whose values are secrets.
-const LAST: [&str; 17] = [
+const LAST: [&str; 22] = [
     "pass",
     "pwd",
     "pw",
@@ -82,6 +82,11 @@ const LAST: [&str; 17] = [
     "passin",
     "passout",
     "netrc",
+    "jwt",
+    "otp",
+    "salt",
+    "unseal",
+    "bindpw",
     "rsa",
     "ed25519",
     "ecdsa",

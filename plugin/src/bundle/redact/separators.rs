@@ -22,13 +22,20 @@ pub(super) struct Separator {
     pub(super) is_quoted: bool,
 }
 
-/// What comes behind a name, if it is `=`, `:`, `=>`, `" : "` and their like.
+/// What comes behind a name, if it is `=`, `:`, `=>`, `" : "`, ` -> ` and their like.
 pub(super) fn behind_name(text: &str) -> Option<Separator> {
     // A name has not many quotes behind it.
     let start = near(text, 64);
-    let operator = start.trim_start_matches(['"', '\'', '\\', ']', ' ', '\t', '`']);
+    let operator = start.trim_start_matches(['"', '\'', '\\', ']', ' ', '\t', '`', '*']);
     let before = start.get(..start.len() - operator.len())?;
     let is_quoted = before.contains(['"', '\'']);
+    // `x->y` is a field of a program; in the text of a URL `=` is written by its number.
+    let arrow = operator.starts_with("-> ") && before.ends_with(' ');
+    let by_number = before.is_empty() && operator.starts_with("%3");
+    if arrow || by_number && operator.get(2..3).is_some_and(|digit| "DdAa".contains(digit)) {
+        let length = before.len() + 3;
+        return Some(Separator { kind: Kind::Equals, length, is_quoted });
+    }
     let signs = operator.len() - operator.trim_start_matches(['=', ':', '>', '?', '+']).len();
     let kind = match operator.get(..signs)? {
         "=" | "=>" | "==" | ":=" | "?=" | "+=" => Kind::Equals,

@@ -4,7 +4,7 @@ use super::REDACTED;
 use super::quotes::near;
 
 /// Beginnings of tokens of well-known services, and how many letters come behind them at least.
-const PREFIXES: [(&str, usize); 14] = [
+const PREFIXES: [(&str, usize); 15] = [
     ("AKIA", 6),
     ("ASIA", 6),
     ("ghp_", 16),
@@ -19,7 +19,11 @@ const PREFIXES: [(&str, usize); 14] = [
     ("dckr_pat_", 12),
     ("AIza", 30),
     ("npm_", 30),
+    ("AGE-SECRET-KEY-1", 20),
 ];
+/// Addresses of hooks: who has the rest of one may post there.
+const HOOKS: [&str; 3] =
+    ["hooks.slack.com/services/", "discord.com/api/webhooks/", ".webhook.office.com/"];
 /// Users behind whose names a colon has a password, where the whole line is no more than that.
 const USERS: [&str; 6] = ["user", "admin", "root", "guest", "rabbitmq", "rabbit"];
 
@@ -98,6 +102,12 @@ fn words(line: &str, clean: &mut String) {
 
 /// The word without the secret in it; what is before it in the word stays.
 fn of_word(word: &str) -> String {
+    let behind_hook = |hook: &str| word.find(hook).map(|at| at + hook.len());
+    if let Some(kept) = HOOKS.iter().find_map(|hook| behind_hook(hook))
+        && kept < word.len()
+    {
+        return format!("{}{REDACTED}", word.get(..kept).unwrap_or_default());
+    }
     let mut from = 0;
     loop {
         let rest = word.get(from..).unwrap_or_default();

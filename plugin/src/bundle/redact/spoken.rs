@@ -78,6 +78,9 @@ impl<'a> Scanner<'a> {
         if start == name.end || value.is_empty() {
             return None;
         }
+        if let Some(span) = self.statement(name, word, start) {
+            return Some(span);
+        }
         let lower = word.to_lowercase();
         if !["d", "ase", "ode", "pass", "auth", "y", "y6", "secret", "token", "cookie", "er", "ic"]
             .iter()

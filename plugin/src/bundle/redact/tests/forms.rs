@@ -54,7 +54,7 @@ const TEXTS: [&str; 42] = [
 ];
 
 /// Further forms of the same classes.
-const MORE: [&str; 63] = [
+const MORE: [&str; 84] = [
     "level=info body={\"client_secret\":[\"ZQX200\"],\"a\":1} done",
     "{\\\"token\\\":\\\"ZQX201 and ZQX202\\\",\\\"a\\\":1}",
     "err: {\"env\":[{\"value\":\"ZQX203\",\"name\":\"DB_PASSWORD\"}]} end",
@@ -118,6 +118,27 @@ const MORE: [&str; 63] = [
     "snmpwalk -v2c -c ZQX266 10.0.0.1",
     "ftp://u:ZQX267@h and ssh://ZQX268@h",
     "db_pw: ZQX269",
+    "CREATE ROLE x WITH PASSWORD 'ZQX270' AND LOGIN = true",
+    "ALTER USER u IDENTIFIED BY 'ZQX271'",
+    "create role x with encrypted password \"ZQX272\"",
+    "logged in with password 'ZQX273'",
+    "Password -> ZQX274",
+    "| password | ZQX275 |",
+    "**Password**: `ZQX276`",
+    "DB_PASSWORD ZQX277",
+    "rocommunity ZQX278 10.0.0.0/8",
+    "neighbor 1.2.3.4 password 7 ZQX279",
+    "GET /x?q=password%3DZQX280 HTTP/1.1",
+    "zkCli.sh addauth digest super:ZQX281",
+    "AGE-SECRET-KEY-1ZQX282AAAAAAAAAAAAAAAAAAAA",
+    "post to https://hooks.slack.com/services/T0/B0/ZQX283 failed",
+    "LDAP_BINDPW=ZQX284",
+    "APP_JWT=ZQX285 APP_OTP=ZQX286",
+    "VAULT_UNSEAL: ZQX287",
+    "SESSION_SALT=ZQX288",
+    "token 'ZQX289' is not valid",
+    "  PASSWORD   'ZQX290'",
+    "set password \"ZQX291\";",
 ];
 
 fn leaks(given: &str) -> Option<String> {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::{object, text};
 
-const TEXTS: [&str; 62] = [
+const TEXTS: [&str; 69] = [
     "a secret is missing",
     "authMode: keystone\nAUTH_MODE: keystone",
     "secretName: redis-tls\nkeystoneSecretName: keystone-auth",
@@ -67,6 +67,13 @@ const TEXTS: [&str; 62] = [
     "%3|1764039600.1|FAIL|rdkafka#producer-1| [thrd:10.0.0.1:9092/1]: Connect to ipv4#10.0.0.1:9092 failed",
     "git@github.com:opensdn/operator.git and user@example.com",
     "bypass: on, compass=3",
+    "| name | role |\n| redis | cache |",
+    "redis_password missing",
+    "secret \"redis-tls\" and 'redis-tls'",
+    "the password \"of the day\" is a sentence",
+    "x->token is null, a -> b",
+    "https://hooks.slack.com/services/ is not reached",
+    "digest sha256 of the image, identified by name",
 ];
 
 #[test]
