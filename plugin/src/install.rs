@@ -35,6 +35,7 @@ pub(crate) mod path;
 pub(crate) mod plan;
 mod release_2011;
 pub(crate) mod removal;
+pub(crate) mod removal_mark;
 pub(crate) mod removing;
 pub(crate) mod requests;
 pub(crate) mod survey;

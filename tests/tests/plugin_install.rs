@@ -9,6 +9,7 @@ mod manifests;
 mod others;
 mod owners;
 mod prompts;
+mod two_people;
 pub(crate) mod whole;
 
 use std::collections::BTreeMap;

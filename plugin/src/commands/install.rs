@@ -19,9 +19,10 @@ use crate::clients::AsksCluster;
 use crate::exit::{Exit, Failure};
 use crate::install::applying::{Applying, Stage, Wait};
 use crate::install::in_the_way::refuse;
-use crate::install::inventory::{Inventory, VERSION};
+use crate::install::inventory::{Inventory, Progress, VERSION};
 use crate::install::object::ObjectKey;
 use crate::install::plan::{Action, Adopt, Counts, Planned};
+use crate::install::removal_mark::RemovalMark;
 use crate::install::requests::Requests;
 use crate::install::survey::{BesideTfOperator, Survey, Takeover, beside_tf_operator, inventory};
 use crate::install::take_over::{TakeOver, managers, unwatched};
@@ -277,6 +278,15 @@ impl Install {
         loop {
             let (values, before) =
                 chosen(requests, &self.values, &self.place.control_namespace, ui).await?;
+            match before.as_ref().map(|before| before.progress) {
+                Some(Progress::Removing) if self.dry_run == DryRun::None => {
+                    RemovalMark::new(requests, &values.namespace).refuse_if_at_work(ui).await?;
+                }
+                Some(Progress::Removing) => {
+                    ui.warn("a removal is at work or was interrupted: what is there may go");
+                }
+                Some(Progress::Installing | Progress::Applied) | None => {}
+            }
             ui.progress("asking the cluster what would change");
             let survey = Survey::of(requests, values, before, &takeover).await?;
             let ending = survey.ending();

@@ -124,17 +124,24 @@ impl Status {
         if first.not_read.iter().any(|unread| unread.why.contains("cluster scope")) {
             ui.hint("with rights in one namespace only, name it: -n NAMESPACE");
         }
-        if first.state == State::Absent && runtime.block_on(self.is_half_installed(&client)) {
-            ui.hint("an installation has started and is not complete: kubectl opensdn install continues it");
+        let is_well = first.exit() == Exit::Done;
+        match (!is_well).then(|| runtime.block_on(self.progress(&client))).flatten() {
+            Some(Progress::Removing) => ui.hint(
+                "a removal has started and has not ended: kubectl opensdn uninstall continues it, and says what it waits for",
+            ),
+            Some(Progress::Installing) if first.state == State::Absent => ui.hint(
+                "an installation has started and is not complete: kubectl opensdn install continues it",
+            ),
+            Some(Progress::Installing | Progress::Applied) | None => {}
         }
         Ok(first.exit())
     }
 
-    /// Whether an inventory says so. Who may not read it learns nothing of it.
-    async fn is_half_installed(&self, client: &Client) -> bool {
+    /// What the inventory says. Who may not read it learns nothing of it.
+    async fn progress(&self, client: &Client) -> Option<Progress> {
         let requests = Requests::new(client.clone());
         let found = inventory(&requests, &self.webhook.control_namespace).await;
-        matches!(found, Ok(Some(inventory)) if inventory.progress == Progress::Installing)
+        found.ok().flatten().map(|inventory| inventory.progress)
     }
 
     async fn ask(

@@ -16,7 +16,8 @@ use crate::clients::AsksCluster;
 use crate::exit::{Exit, Failure};
 use crate::install::network_loss::NetworkLoss;
 use crate::install::object::ObjectKey;
-use crate::install::removal::{Data, Kept};
+use crate::install::removal::{Data, Kept, is_held_by_others};
+use crate::install::removal_mark::RemovalMark;
 use crate::install::removing::Removal;
 use crate::install::requests::Requests;
 use crate::install::survey::{inventory, namespaces_of_inventories};
@@ -172,9 +173,12 @@ impl Uninstall {
             return Ok(Exit::Done);
         }
         self.confirm(&target, ui)?;
+        let mark = RemovalMark::new(&requests, namespace);
+        let is_said = inventory.is_some() && mark.set(ui).await;
         let done = tokio::select! {
             biased;
             _ = tokio::signal::ctrl_c() => None,
+            taken_back = mark.keep(), if is_said => Some(Err(taken_back)),
             done = removal.run(&requests, Deadline::after(self.timeout), ui) => Some(done),
         };
         let Some(done) = done else {
@@ -249,6 +253,9 @@ fn show(target: &Target, removal: &Removal, data: Data, ui: &mut Ui) {
     if let Some(text) = of_clouds(removal, data) {
         ui.warn(&text);
     }
+    if data == Data::Purge {
+        held_by_others(removal).iter().for_each(|text| ui.warn(text));
+    }
     let custom = removal.custom_resources.len();
     match data {
         Data::Keep if custom > 0 => {
@@ -289,6 +296,26 @@ fn of_clouds(removal: &Removal, data: Data) -> Option<String> {
              kubectl opensdn install, then delete them; or leave it there, and take the finalizer {OF_CLOUD} from each"
         )),
     }
+}
+
+/// The custom resources that go only when a controller of others lets them: one that does not runs holds the CRDs.
+fn held_by_others(removal: &Removal) -> Vec<String> {
+    let held: Vec<&Value> =
+        removal.custom_resources.iter().filter(|one| is_held_by_others(one)).collect();
+    let one = |object: &&Value| {
+        let finalizers = list(object, "/metadata/finalizers").filter_map(Value::as_str);
+        let finalizers: Vec<&str> = finalizers.collect();
+        format!(
+            "{} has finalizers of others, which may hold its CRD to the end: {}",
+            ObjectKey::of(object),
+            finalizers.join(", ")
+        )
+    };
+    let mut lines: Vec<String> = held.iter().take(MOST_OTHERS).map(one).collect();
+    if held.len() > MOST_OTHERS {
+        lines.push(format!("and {} more with finalizers of others", held.len() - MOST_OTHERS));
+    }
+    lines
 }
 
 /// What loses its network, which is said; nothing where it could not be asked, which is said as well.

@@ -101,9 +101,14 @@ impl Applying<'_> {
         }
     }
 
-    /// That no other install has written other values since: what is in the cluster is of both then.
+    /// That no other install has written other values since, and no removal has begun: what is in the cluster is of both then.
     async fn is_the_last(&self) -> Result<(), Failure> {
         let stored = inventory(self.requests, &self.survey.values.namespace).await?;
+        if stored.as_ref().is_some_and(|stored| stored.progress == Progress::Removing) {
+            let message = "a removal has begun meanwhile: what is installed goes again";
+            let hint = "agree with who removes it; when that has ended: the same command";
+            return Err(Failure::new(Exit::Refused, "removal-at-work", message, hint));
+        }
         if stored.is_none_or(|stored| stored.values == self.survey.values) {
             return Ok(());
         }

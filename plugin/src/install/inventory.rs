@@ -15,6 +15,8 @@ use super::object::{MANAGER, ObjectKey};
 
 /// The label of the object itself, after KEP-3659.
 const ID: &str = "applyset.kubernetes.io/id";
+/// When a removal that is at work has last said so.
+pub(crate) const REMOVAL_SEEN: &str = "removalSeenAt";
 /// This program's version, which is that of what it installs.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -25,13 +27,16 @@ pub(crate) enum Progress {
     Installing,
     /// All objects were applied.
     Applied,
+    /// A removal is at work, or was interrupted.
+    Removing,
 }
 
 impl Progress {
-    fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Installing => "installing",
             Self::Applied => "applied",
+            Self::Removing => "removing",
         }
     }
 }
@@ -102,6 +107,7 @@ impl Inventory {
         let unreadable = |name| move |error| InventoryError::Unreadable(name, error);
         let progress = match data("state")? {
             "applied" => Progress::Applied,
+            "removing" => Progress::Removing,
             _ => Progress::Installing,
         };
         Ok(Self {

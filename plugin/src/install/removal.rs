@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::inventory::Entry;
 use super::object::{ObjectKey, is_member};
+use crate::snapshot::list;
 
 /// What goes along with the objects of the installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +126,17 @@ pub(crate) fn of_others(
         true
     };
     all.iter().filter(is_others).map(ObjectKey::of).collect()
+}
+
+/// Whether a finalizer of others holds it.
+pub(crate) fn is_held_by_others(stored: &Value) -> bool {
+    list(stored, "/metadata/finalizers").filter_map(Value::as_str).any(|one| !is_ours(one))
+}
+
+/// The operator's, and those of Kubernetes' own controllers.
+fn is_ours(finalizer: &str) -> bool {
+    let domain = finalizer.split('/').next().unwrap_or_default();
+    OUR_KINDS.contains(&domain) || ["foregroundDeletion", "orphan"].contains(&finalizer)
 }
 
 /// So many owners are followed.
@@ -256,6 +268,15 @@ mod tests {
             of("Namespace", "tf"),
         ];
         assert!(order.is_sorted() && order[0] == Stage::Writer && order[5] == Stage::Namespaces);
+    }
+
+    #[test]
+    fn a_finalizer_of_others_holds_and_one_of_ours_or_of_kubernetes_does_not() {
+        let held = |finalizers: &[&str]| {
+            is_held_by_others(&json!({"metadata": {"finalizers": finalizers}}))
+        };
+        assert!(held(&["example.com/hold"]) && held(&["opensdn.io/cloud", "hold"]));
+        assert!(!held(&["opensdn.io/cloud", "foregroundDeletion"]) && !held(&[]));
     }
 
     #[test]

@@ -15,8 +15,8 @@ use super::in_the_way::shortened;
 use super::inventory::{self, Entry, Inventory};
 use super::object::{ObjectKey, is_member};
 use super::removal::{
-    Data, Kept, Stage, is_looked_at, is_of_webhook, left_in_namespace, of_others, stage,
-    webhook_configurations,
+    Data, Kept, Stage, is_held_by_others, is_looked_at, is_of_webhook, left_in_namespace,
+    of_others, stage, webhook_configurations,
 };
 use super::requests::Requests;
 use super::survey::{CONCURRENT, rendered};
@@ -274,10 +274,12 @@ impl Removal {
         work.gone("webhook configurations", &self.configurations, ui).await?;
         ui.note(&format!("webhook configurations: {} deleted", self.configurations.len()));
         if self.data == Some(Data::Purge) {
-            // While the operator runs, which may have to let them go.
+            // While the operator runs, which may have to let them go. What others hold goes with the CRDs, or holds these.
             work.delete(&self.custom_resources, ui).await?;
-            work.gone("custom resources", &self.custom_resources, ui).await?;
-            ui.note(&format!("custom resources: {} deleted", self.custom_resources.len()));
+            let (held, ours): (Vec<Value>, Vec<Value>) =
+                self.custom_resources.iter().cloned().partition(is_held_by_others);
+            work.gone("custom resources", &ours, ui).await?;
+            ui.note(&format!("custom resources: {} deleted{}", ours.len(), left_to(&held)));
         }
         for stage in [Stage::Programs, Stage::Policies, Stage::Access, Stage::Definitions] {
             self.stage(&work, stage, ui).await?;
@@ -358,6 +360,13 @@ impl Removal {
         let mut failure = Failure::new(Exit::Refused, "objects-of-others", message, hint);
         failure.causes = found.iter().map(ToString::to_string).collect();
         Err(failure)
+    }
+}
+
+fn left_to(held: &[Value]) -> String {
+    match held.len() {
+        0 => String::new(),
+        number => format!("; {number} go when controllers of others let them"),
     }
 }
 

@@ -203,7 +203,15 @@ impl Requests {
     }
 
     /// Changes fields of an object, whoever has set them; `doing` says what for.
-    async fn merge(&self, key: &ObjectKey, patch: &Value, doing: &str) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    /// The cluster refuses it or does not answer.
+    pub(crate) async fn merge(
+        &self,
+        key: &ObjectKey,
+        patch: &Value,
+        doing: &str,
+    ) -> Result<(), Failure> {
         let params =
             PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
         let api = self.api(&key.resource(), key.namespace.as_deref());
