@@ -9,8 +9,8 @@ use kube::{Client, Config, config::KubeConfigOptions};
 use crate::cli::Global;
 use crate::completion::objects::completer;
 use crate::exit::{Exit, Failure};
+use crate::ui::Ui;
 use bounded::{Limit, bounded};
-use unanswered::causes;
 pub use unanswered::unanswered;
 pub(crate) use unanswered::why;
 
@@ -20,6 +20,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(65);
 
 mod bounded;
 mod call;
+mod credential_plugin;
 mod kubeconfig;
 mod refusal;
 mod unanswered;
@@ -244,27 +245,22 @@ impl Global {
     /// # Errors
     /// As for [`Self::client`].
     pub async fn client_and_server(&self) -> Result<(Client, String), Failure> {
-        self.cluster.client_and_server().await
+        let say = |text: &str| Ui::new(self, None).note(text);
+        self.cluster.client_and_server(say).await
     }
 }
 
 impl ClusterFlags {
-    /// As [`Global::client_and_server`].
-    pub(crate) async fn client_and_server(&self) -> Result<(Client, String), Failure> {
+    /// As [`Global::client_and_server`]. `say` is given a line where that takes a while.
+    pub(crate) async fn client_and_server(
+        &self,
+        say: impl FnOnce(&str),
+    ) -> Result<(Client, String), Failure> {
         let config = self.config().await?;
         let server = config.cluster_url.to_string().trim_end_matches('/').to_owned();
-        match Client::try_from(config) {
-            Ok(client) => {
-                let limit = self.request_timeout.map_or(Limit::Default, Limit::Stated);
-                Ok((bounded(client, limit), server))
-            }
-            Err(error) => {
-                let message = format!("no client can be made for {server}");
-                let hint = "look at the certificates, the proxy and the credential plugin of the kubeconfig";
-                let failure = Failure::new(Exit::Unreachable, "no-client", message, hint);
-                Err(Failure { causes: causes(&error), ..failure })
-            }
-        }
+        let client = credential_plugin::client(config, self.request_timeout, say).await?;
+        let limit = self.request_timeout.map_or(Limit::Default, Limit::Stated);
+        Ok((bounded(client, limit), server))
     }
 }
 

@@ -1,5 +1,5 @@
 //! Every call of the API server ends: with its answer, or in a time after which the error says what was asked and how
-//! long was waited. A server that is busy (429, 503, 504) is asked again within that time. One place for all calls: the
+//! long was waited. A server that is busy (429, 503, 504, 500 of an etcd without a leader) is asked again within that time. One place for all calls: the
 //! client itself. Deliberately not here: how long a command waits for something to happen (`install/waiting.rs`).
 
 use std::future::Future;
@@ -195,7 +195,9 @@ impl Call {
                 // That it was busy until now says more.
                 Err(silent) => return Err(busy.unwrap_or(silent).into()),
             };
-            if !self.is_busy(answer.status()) {
+            let status = answer.status();
+            let may_pass = status == StatusCode::INTERNAL_SERVER_ERROR && is_repeatable(&head);
+            if !may_pass && !self.is_busy(status) {
                 return Ok(answer.map(|body| self.bounded(body)));
             }
             let delay = delay(&answer, tries);
@@ -204,7 +206,7 @@ impl Call {
             let body = self.in_time(body.collect_bytes()).await.ok().and_then(Result::ok);
             let body = body.unwrap_or_default();
             let words = said(&body);
-            if is_of_another(&words) {
+            if is_of_another(&words) || (may_pass && !is_of_etcd(&words)) {
                 return Ok(Response::from_parts(parts, self.bounded(Body::from(body.to_vec()))));
             }
             let said = self.busy(parts.status, delay, words);
@@ -283,6 +285,12 @@ fn is_of_another(said: &str) -> bool {
     said.to_ascii_lowercase().starts_with("error trying to reach service")
 }
 
+/// Whether it is etcd that could not for a moment: it has a new leader, or is slow. The API server passes that on as a fault
+/// of its own.
+fn is_of_etcd(said: &str) -> bool {
+    said.starts_with("etcdserver: ")
+}
+
 /// What a Status says to people, else the beginning of the text.
 fn said(body: &[u8]) -> String {
     let message = serde_json::from_slice::<Value>(body).ok();
@@ -344,6 +352,41 @@ mod tests {
         let client = bounded(Client::new(service, "default"), Limit::Stated(FIRST_DELAY));
         let failed = client.request_text(page("/api/v1/pods")).await.unwrap_err();
         assert!(!matches!(failed, kube::Error::Api(_)), "{failed:?}");
+    }
+
+    #[tokio::test]
+    async fn an_etcd_that_elects_a_leader_ends_no_read_and_no_apply_and_other_faults_do() {
+        let asked = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+        let counted = asked.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let before = counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let (code, message) = match request.uri().path() {
+                "/api/v1/fault" => (500, "Internal error occurred: no"),
+                _ if before == 0 => (500, "etcdserver: leader changed"),
+                _ => (200, ""),
+            };
+            let status = serde_json::json!({"kind": "Status", "code": code, "message": message});
+            let answer = Response::builder().status(code);
+            std::future::ready(answer.body(Body::from(status.to_string().into_bytes())))
+        });
+        let client = bounded(Client::new(service, "default"), Limit::Default);
+        let tries = |request: Request<Vec<u8>>| {
+            asked.store(0, std::sync::atomic::Ordering::Relaxed);
+            let (client, asked) = (client.clone(), asked.clone());
+            async move {
+                let done = client.request_text(request).await.is_ok();
+                (done, asked.load(std::sync::atomic::Ordering::Relaxed))
+            }
+        };
+        let apply = Request::patch("/api/v1/namespaces/a")
+            .header(header::CONTENT_TYPE, "application/apply-patch+yaml");
+        assert_eq!(tries(apply.body(Vec::new()).unwrap()).await, (true, 2));
+        let get = |path: &str| Request::get(path).body(Vec::new()).unwrap();
+        assert_eq!(tries(get("/api/v1/pods")).await, (true, 2));
+        assert_eq!(tries(get("/api/v1/fault")).await, (false, 1));
+        // A creation may have been done.
+        let create = Request::post("/api/v1/pods").body(Vec::new()).unwrap();
+        assert_eq!(tries(create).await, (false, 1));
     }
 
     #[test]

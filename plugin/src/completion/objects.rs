@@ -121,7 +121,7 @@ fn soon(path: &str, words: Words) -> Vec<String> {
 }
 
 async fn found(flags: &ClusterFlags, path: &str, words: Words) -> Option<Vec<String>> {
-    let (client, _) = flags.client_and_server().await.ok()?;
+    let (client, _) = flags.client_and_server(|_| {}).await.ok()?;
     let joint = if path.contains('?') { '&' } else { '?' };
     let request =
         Request::get(format!("{path}{joint}limit={MOST}")).header(http::header::ACCEPT, NAMES);

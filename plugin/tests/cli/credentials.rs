@@ -38,16 +38,21 @@ fn a_login_in_the_address_of_the_server_is_shown_nowhere() {
 
 /// How `status` fails with a credential plugin that runs this.
 fn with_plugin(script: &str) -> Output {
+    with_program("sh", script, &[])
+}
+
+fn with_program(program: &str, script: &str, flags: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config");
-    let exec = json!({"apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script, SECRET],
+    let exec = json!({"apiVersion": "client.authentication.k8s.io/v1", "command": program, "args": ["-c", script, SECRET],
         "env": [{"name": "PLUGIN_PASSWORD", "value": SECRET}], "interactiveMode": "Never"});
     let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "current-context": "it",
         "clusters": [{"name": "it", "cluster": {"server": "http://127.0.0.1:1"}}],
         "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
         "users": [{"name": "it", "user": {"exec": exec}}]});
     fs::write(&path, kubeconfig.to_string()).unwrap();
-    program::output(&["status", "--kubeconfig", path.to_str().unwrap()])
+    let arguments = ["status", "--kubeconfig", path.to_str().unwrap()];
+    program::output(&[&arguments[..], flags].concat())
 }
 
 #[test]
@@ -67,4 +72,22 @@ fn what_a_credential_plugin_printed_is_shown_nowhere() {
         "echo 'password={SECRET} is wrong' >&2; exit 1"
     )));
     assert!(said.contains("password=<redacted>"), "{said}");
+}
+
+#[test]
+fn a_credential_plugin_that_hangs_is_said_and_has_a_limit_and_one_that_is_not_there_is_named() {
+    let output = with_program("sh", "exec sleep 600", &["--request-timeout", "4s"]);
+    let said = said_without_secret(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    for part in [
+        "waiting for the credential plugin sh",
+        "the credential plugin sh gave no credentials within 4 s",
+        "--request-timeout",
+    ] {
+        assert!(said.contains(part), "{part:?}: {said}");
+    }
+    let output = with_program("/nowhere/get-token", "", &[]);
+    let said = said_without_secret(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("the credential plugin get-token cannot be started"), "{said}");
 }
