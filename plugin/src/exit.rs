@@ -94,10 +94,41 @@ impl Failure {
         Self::new(Exit::Usage, "usage", message, hint)
     }
 
+    /// The same where some of the work is done: how it continues. Where calls were answered before it is the right cluster.
+    #[must_use]
+    pub(crate) fn half_way(self, next: &str) -> Self {
+        if self.exit != Exit::Unreachable {
+            return self;
+        }
+        let own = match self.code {
+            "unreachable-cluster" => {
+                "look after the API server: kubectl get --raw '/readyz?verbose'"
+            }
+            _ => &self.hint,
+        };
+        let hint = if own.is_empty() { next.to_owned() } else { format!("{own}; {next}") };
+        Self { hint, ..self }
+    }
+
     /// The same, with what led to it.
     #[must_use]
     pub fn because(mut self, error: &dyn std::error::Error) -> Self {
         self.causes.extend(error_causes(error));
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_half_way_says_how_it_continues_and_not_that_the_cluster_may_be_another() {
+        let of = |exit, code, hint| Failure::new(exit, code, "failed", hint).half_way("again").hint;
+        let lost = of(Exit::Unreachable, "unreachable-cluster", "is this the right cluster?");
+        assert_eq!(lost, "look after the API server: kubectl get --raw '/readyz?verbose'; again");
+        assert_eq!(of(Exit::Unreachable, "forbidden", "ask for it"), "ask for it; again");
+        assert_eq!(of(Exit::Unreachable, "refused-by-server", ""), "again");
+        assert_eq!(of(Exit::TimedOut, "timed-out", "longer"), "longer");
     }
 }

@@ -118,6 +118,17 @@ pub(super) fn apis(world: &World) -> Verdict {
         return Verdict::fail(format!("CRDs store versions that ours do not have: {}", few(&gone)))
             .fix("kubectl get crds -o custom-columns=NAME:.metadata.name,STORED:.status.storedVersions");
     }
+    let absent = |read: &Read<Value>| matches!(read, Read::Absent);
+    let missing = world.definitions.iter().filter(|(_, read)| absent(read));
+    let missing: Vec<String> = missing.map(|(name, _)| name.clone()).collect();
+    // Where none is there nothing is installed.
+    if !missing.is_empty() && world.definitions.values().any(|read| read.known().is_some()) {
+        return Verdict::warn(format!(
+            "CRDs of this release are missing: {}: deleted by hand, or what is installed is older",
+            few(&missing)
+        ))
+        .fix("kubectl opensdn install");
+    }
     let unread = world.definitions.values().find_map(Read::why_unknown);
     if let Some(why) = unread {
         return Verdict::uncertain(format!(

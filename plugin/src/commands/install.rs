@@ -332,7 +332,11 @@ impl Install {
         let stage = Cell::new(Stage::Starting);
         let work = Applying { requests: &requests, survey: &survey, deadline, wait, stage: &stage };
         let install = async {
-            let Some(found) = &answer.take_over else { return work.run(ui).await };
+            let Some(found) = &answer.take_over else {
+                let done = work.run(ui).await;
+                let next = "what is applied stays, and the same command continues";
+                return done.map_err(|failure| failure.half_way(next));
+            };
             let taken = async {
                 found.end_tf_operator(&requests, deadline, &stage, ui).await?;
                 work.run(ui).await

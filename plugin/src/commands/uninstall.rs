@@ -186,7 +186,8 @@ impl Uninstall {
             let hint = "the same command continues";
             return Err(Failure::new(Exit::Interrupted, "interrupted", message, hint));
         };
-        done?;
+        let next = "what is deleted is gone, and the same command continues";
+        done.map_err(|failure| failure.half_way(next))?;
         self.answer(&answer, ui)?;
         Ok(Exit::Done)
     }

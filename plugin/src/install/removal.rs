@@ -139,6 +139,14 @@ fn is_ours(finalizer: &str) -> bool {
     OUR_KINDS.contains(&domain) || ["foregroundDeletion", "orphan"].contains(&finalizer)
 }
 
+/// What is said of those that are held.
+pub(super) fn left_to(held: &[Value]) -> String {
+    match held.len() {
+        0 => String::new(),
+        number => format!("; {number} go when controllers of others let them"),
+    }
+}
+
 /// So many owners are followed.
 const MOST_OWNERS: usize = 8;
 

@@ -15,12 +15,12 @@ use super::in_the_way::shortened;
 use super::inventory::{self, Entry, Inventory};
 use super::object::{ObjectKey, is_member};
 use super::removal::{
-    Data, Kept, Stage, is_held_by_others, is_looked_at, is_of_webhook, left_in_namespace,
+    Data, Kept, Stage, is_held_by_others, is_looked_at, is_of_webhook, left_in_namespace, left_to,
     of_others, stage, webhook_configurations,
 };
 use super::requests::Requests;
 use super::survey::{CONCURRENT, rendered};
-use super::waiting::{Deadline, END_OF, POLL_INTERVAL};
+use super::waiting::{Deadline, END_OF, OF_WEBHOOK, POLL_INTERVAL};
 use super::waits::{State, remains};
 use crate::clients::{unanswered, why};
 use crate::exit::{Exit, Failure};
@@ -363,13 +363,6 @@ impl Removal {
     }
 }
 
-fn left_to(held: &[Value]) -> String {
-    match held.len() {
-        0 => String::new(),
-        number => format!("; {number} go when controllers of others let them"),
-    }
-}
-
 /// What the values install.
 fn default_entries(values: &Values, installation: &str) -> Result<Vec<Entry>, Failure> {
     let objects = rendered(values, installation)?.into_iter();
@@ -454,6 +447,9 @@ impl Deleting<'_> {
             }
             if !std::mem::replace(&mut said, true) {
                 ui.note(&format!("waits to {doing}: {}", one_line(&why(&error))));
+                if opensdn_error_chain::is_of_webhook(&why(&error)) {
+                    ui.hint(OF_WEBHOOK);
+                }
             }
             // What is refused by a webhook that was restored would be so to the end. Without one an API server that
             // still knows it asks it for a moment; a webhook of another installation asks on.

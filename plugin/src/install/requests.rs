@@ -41,6 +41,11 @@ pub(crate) enum Deletion {
     Gone,
 }
 
+/// Nothing is written by it, and who reads of a failure wants to know that.
+fn trying(object: &Value) -> String {
+    format!("try whether {} would be taken (a dry run)", ObjectKey::of(object))
+}
+
 impl Requests {
     /// By this client.
     pub(crate) fn new(client: Client) -> Self {
@@ -132,7 +137,7 @@ impl Requests {
     /// # Errors
     /// The cluster does not answer, or not this user.
     pub(crate) async fn dry_run(&self, object: &Value, force: bool) -> Result<DryRun, Failure> {
-        let doing = format!("apply {}", ObjectKey::of(object));
+        let doing = trying(object);
         match self.apply(object, force, Apply::DryRun).await {
             Ok(stored) => Ok(DryRun::Stored(stored)),
             Err(kube::Error::Api(status)) if status.code == 409 => {
@@ -176,7 +181,7 @@ impl Requests {
             kube::Error::Api(status) if status.code != 401 => {
                 Ok(Some(DryRun::Refused(why(&error))))
             }
-            _ => Err(unanswered(&format!("apply {}", ObjectKey::of(object)), &error)),
+            _ => Err(unanswered(&trying(object), &error)),
         }
     }
 

@@ -64,7 +64,10 @@ impl Deadline {
     /// The time is over, and the last answer was this.
     pub(crate) fn passed(&self, doing: &str, why: &str) -> Failure {
         let message = format!("failed to {doing} within {} s", self.timeout.as_secs());
-        let hint = "the same command continues, longer with --timeout";
+        let hint = match opensdn_error_chain::is_of_webhook(why) {
+            true => OF_WEBHOOK,
+            false => "the same command continues, longer with --timeout",
+        };
         let mut failure = Failure::new(Exit::TimedOut, "timed-out", message, hint);
         failure.causes = vec![why.to_owned()];
         failure
@@ -138,7 +141,7 @@ impl Deadline {
 
     fn late(&self, what: &str, waiting: &[(ObjectKey, String)]) -> Failure {
         let (word, hint) = match what.starts_with(END_OF) {
-            true => ("not gone", "what holds it has to go first; the same command continues then"),
+            true => ("not gone", held(waiting)),
             false => (
                 "not ready",
                 "it may still become ready; the same command continues to wait, longer with --timeout",
@@ -150,6 +153,23 @@ impl Deadline {
         failure.causes =
             waiting.iter().take(SHOWN).map(|(key, why)| format!("{key}: {why}")).collect();
         failure
+    }
+}
+
+/// Waiting longer helps no webhook that nobody runs.
+pub(super) const OF_WEBHOOK: &str = "of which configuration that webhook is: kubectl opensdn check --only K007; the same command \
+    continues when it answers, or that is deleted";
+
+/// What has to be done where something is being deleted, and does not go.
+fn held(waiting: &[(ObjectKey, String)]) -> &'static str {
+    // As the controller of namespaces says it where an aggregated API does not answer.
+    let is_of_api =
+        |(_, why): &(ObjectKey, String)| why.contains("Discovery failed for some groups");
+    if waiting.iter().any(is_of_api) {
+        "an API that does not answer holds it: kubectl get apiservices shows which is not available; start what serves it, or \
+         delete that APIService; the same command continues then"
+    } else {
+        "what holds it has to go first; the same command continues then"
     }
 }
 
@@ -213,6 +233,18 @@ mod tests {
         });
         waited(&server, Duration::from_secs(120)).await.unwrap();
         assert_eq!(server.seen().len(), 3, "{:?}", server.seen());
+    }
+
+    #[test]
+    fn what_holds_a_removal_is_named_with_the_command_that_finds_it() {
+        let key = ObjectKey::cluster("v1", "Namespace", "a");
+        let said = "it is being deleted: Discovery failed for some groups, 1 failing: unable to retrieve the complete \
+                    list of server APIs: metrics.k8s.io/v1beta1: stale GroupVersion discovery";
+        assert!(held(&[(key.clone(), said.to_owned())]).contains("kubectl get apiservices"));
+        assert!(held(&[(key, "it waits for x".to_owned())]).contains("has to go first"));
+        let dead = "Internal error occurred: failed calling webhook \"dead.example.com\": service not found";
+        let passed = |why: &str| Deadline::after(Duration::ZERO).passed("delete it", why).hint;
+        assert!(passed(dead).contains("K007") && passed("no").contains("--timeout"));
     }
 
     #[tokio::test]

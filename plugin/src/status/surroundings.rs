@@ -267,6 +267,16 @@ fn runs(part: Part) -> Part {
 fn policies(read: &Read<Vec<Value>>, webhook: &Part) -> Option<Part> {
     let policies = match read {
         Read::Known(policies) if !policies.is_empty() => policies,
+        Read::Absent if webhook.state == Some(Word::Active) => {
+            let message = "the CRD admissionpolicies.opensdn.io is not there, and nothing is judged: kubectl opensdn install \
+                           makes it again, with the policies of your values";
+            return Some(Part {
+                state: Some(Word::Inactive),
+                message: message.to_owned(),
+                degrades: true,
+                ..empty("policies")
+            });
+        }
         Read::Known(_) | Read::Absent => return None,
         Read::Unknown(_) => return Some(unknown("policies")),
     };

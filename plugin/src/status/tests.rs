@@ -427,6 +427,13 @@ fn a_webhook_of_which_no_replica_lives_is_a_cause_also_where_there_is_no_manager
     assert_eq!(part(&world, "policies").0, Some(Word::Active));
     assert_eq!(said(&world).state, State::Absent);
 
+    // All of them went with their CRD.
+    let kept = std::mem::replace(&mut world.policies, Read::Absent);
+    let (state, message) = part(&world, "policies");
+    assert!(state == Some(Word::Inactive) && message.contains("nothing is judged"), "{message}");
+    assert_eq!(causes(&said(&world)), ["policies"]);
+    world.policies = kept;
+
     // It was removed by hand, or ended in order.
     world.webhook = Read::Absent;
     world.reviews = Read::Absent;
