@@ -29,7 +29,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Command;
 
 /// What a command said, and how it ended.
-struct Said {
+pub(crate) struct Said {
     code: Option<i32>,
     out: String,
     err: String,
@@ -38,7 +38,7 @@ struct Said {
 impl Said {
     /// It ended so.
     #[track_caller]
-    fn ended(self, code: i32) -> Self {
+    pub(crate) fn ended(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "out: {}\nerr: {}", self.out, self.err);
         self
     }
@@ -87,7 +87,7 @@ impl Plugin {
         command
     }
 
-    async fn run(&self, line: &str) -> Result<Said, Failed> {
+    pub(crate) async fn run(&self, line: &str) -> Result<Said, Failed> {
         Ok(said(&self.command(line).output().await?))
     }
 }

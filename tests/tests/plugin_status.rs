@@ -218,7 +218,7 @@ async fn what_a_user_may_not_read_is_a_question_mark_and_the_rest_is_shown() -> 
 }
 
 /// The rules of a ClusterRole with what the page says that `status` needs, and no more.
-fn rules_of_the_page() -> Result<Vec<Value>, Failed> {
+pub(crate) fn rules_of_the_page() -> Result<Vec<Value>, Failed> {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/src/status.md");
     let page = std::fs::read_to_string(page)?;
     let rows = page.lines().filter_map(|line| {

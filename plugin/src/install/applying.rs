@@ -105,7 +105,7 @@ impl Applying<'_> {
     async fn is_the_last(&self) -> Result<(), Failure> {
         let stored = inventory(self.requests, &self.survey.values.namespace).await?;
         if stored.as_ref().is_some_and(|stored| stored.progress == Progress::Removing) {
-            let message = "a removal has begun meanwhile: what is installed goes again";
+            let message = "a removal has started meanwhile: what is installed goes again";
             let hint = "agree with who removes it; when that has ended: the same command";
             return Err(Failure::new(Exit::Refused, "removal-at-work", message, hint));
         }

@@ -60,7 +60,7 @@ impl<'a> RemovalMark<'a> {
                     let _ = self.say().await;
                 }
                 Ok(Some(_)) => {
-                    let message = "an install has begun meanwhile: nothing more is deleted";
+                    let message = "an install has started meanwhile: nothing more is deleted";
                     let hint = "agree with who installs; what is missing now: kubectl opensdn diff";
                     return Failure::new(Exit::Refused, "installed-meanwhile", message, hint);
                 }
@@ -82,7 +82,7 @@ impl<'a> RemovalMark<'a> {
         let seen = |stored: &Value| stored.pointer(&format!("/data/{REMOVAL_SEEN}")).cloned();
         let before = self.stored().await?;
         let Some(before) = before.filter(is_removing) else { return Ok(()) };
-        ui.progress("a removal was begun: looking whether it is at work");
+        ui.progress("a removal has started: looking whether it is at work");
         sleep(self.silence).await;
         let now = self.stored().await?;
         let at_work = now.is_none_or(|now| is_removing(&now) && seen(&now) != seen(&before));
