@@ -175,7 +175,7 @@ impl StatusReport {
         });
         let all = [("OpenSDN".to_owned(), self.state.word().to_owned())];
         let lines = all.into_iter().chain(parts).chain(around);
-        lines.map(|(key, line)| (text::one_line(&key), text::one_line(line.trim_end()))).collect()
+        lines.map(|(key, line)| (text::cell(&key), text::cell(line.trim_end()))).collect()
     }
 }
 

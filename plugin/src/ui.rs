@@ -346,11 +346,12 @@ impl Ui {
         }
     }
 
-    /// What is quoted of others has no style of its own: red words could pass for ours.
+    /// What is quoted of others has no style of its own, and makes no line of its own: these could pass for ours.
     fn write_line(&mut self, label: &str, text: &str) {
         self.wipe();
+        let text = printable(text).replace(['\n', '\r'], " ");
         // Where stderr is gone there is nowhere to report to.
-        let _ = writeln!(self.err, "{label}{}", printable(text));
+        let _ = writeln!(self.err, "{label}{text}");
     }
 
     fn wipe(&mut self) {

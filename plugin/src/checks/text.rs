@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use opensdn_validate::junit::{Case, Outcome as Case_, Problem, Suite, write_suite};
-use opensdn_validate::report::printable;
+use opensdn_validate::report::{in_line, one_line};
 
 /// Where the command is to be run: what asks the cluster here, all others on the node that is named.
 fn place_of(fix: &str) -> &'static str {
@@ -31,7 +31,7 @@ impl CheckReport {
         let nodes = self.nodes.map(|nodes| super::number_of(nodes, "node")).unwrap_or_default();
         let line = [line.as_str(), self.kubernetes.as_str(), nodes.as_str()];
         let line: Vec<&str> = line.into_iter().filter(|part| !part.is_empty()).collect();
-        writeln!(out, "{}", printable(&line.join("  ")))?;
+        writeln!(out, "{}", in_line(&line.join("  ")))?;
         let mut category = None;
         for check in self.checks.iter().filter(|one| all || one.result != Outcome::Skipped) {
             if category != Some(check.category) {
@@ -123,7 +123,7 @@ impl Checked {
         lines(&self.message, layout, out)?;
         match &self.fix {
             // In one line, so that it can be copied.
-            Some(fix) => writeln!(out, "{:INDENT$}{}: {}", "", place_of(fix), printable(fix)),
+            Some(fix) => writeln!(out, "{:INDENT$}{}: {}", "", place_of(fix), in_line(fix)),
             None => Ok(()),
         }
     }
@@ -131,7 +131,7 @@ impl Checked {
 
 /// The text, whose first line begins where the cursor is.
 fn lines(text: &str, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
-    for (at, line) in wrap(&printable(text), layout.width.saturating_sub(INDENT)).iter().enumerate()
+    for (at, line) in wrap(&one_line(text), layout.width.saturating_sub(INDENT)).iter().enumerate()
     {
         let indent = if at == 0 { 0 } else { INDENT };
         writeln!(out, "{:indent$}{line}", "")?;

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use opensdn_crds::component::{COMPONENTS, Component};
-use opensdn_validate::report::printable;
+use opensdn_validate::report::in_line;
 
 use crate::cli::Global;
 use crate::clients::{AsksCluster, WebhookNamespace};
@@ -119,7 +119,7 @@ impl Status {
         }
         self.show(&first, ui)?;
         for unread in &first.not_read {
-            ui.note(&printable(&format!("not read: {}: {}", unread.what, unread.why)));
+            ui.note(&in_line(&format!("not read: {}: {}", unread.what, unread.why)));
         }
         if first.not_read.iter().any(|unread| unread.why.contains("cluster scope")) {
             ui.hint("with rights in one namespace only, name it: -n NAMESPACE");

@@ -13,7 +13,7 @@ use crate::clients::{AsksCluster, WebhookNamespace};
 use crate::exit::{Exit, Failure};
 use crate::output::{Answer, Output};
 use crate::plugins;
-use crate::ui::Ui;
+use crate::ui::{Ui, one_line};
 
 mod server;
 
@@ -209,9 +209,9 @@ impl Versions {
             server.write(out)?;
         }
         if let Some(problem) = &self.problem {
-            writeln!(out, "server      unknown: {}", problem.message)?;
+            writeln!(out, "server      unknown: {}", one_line(&problem.message))?;
             for cause in &problem.causes {
-                writeln!(out, "            because: {cause}")?;
+                writeln!(out, "            because: {}", one_line(cause))?;
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use opensdn_validate::junit::{Case, Suite, write_suite};
-use opensdn_validate::report::printable;
+use opensdn_validate::report::in_line;
 
 use super::{ConnectivityReport, Tested};
 use crate::checks::report::Outcome;
@@ -21,7 +21,7 @@ impl ConnectivityReport {
         self.write_tests(all, layout, out)?;
         writeln!(out, "\n{}", self.summary.text())?;
         match &self.bundle {
-            Some(bundle) => writeln!(out, "support bundle: {}", printable(bundle)),
+            Some(bundle) => writeln!(out, "support bundle: {}", in_line(bundle)),
             None => Ok(()),
         }
     }
@@ -75,14 +75,14 @@ impl Tested {
         let width = layout.width.saturating_sub(INDENT);
         let message = match same_as {
             Some(other) => format!("not known, for the same reason as {other}"),
-            None => printable(&self.message),
+            None => in_line(&self.message),
         };
         for line in wrap(&message, width) {
             writeln!(out, "{:INDENT$}{line}", "")?;
         }
         match &self.fix {
             // In one line, so that it can be copied.
-            Some(fix) => writeln!(out, "{:INDENT$}look: {}", "", printable(fix)),
+            Some(fix) => writeln!(out, "{:INDENT$}look: {}", "", in_line(fix)),
             None => Ok(()),
         }
     }

@@ -39,6 +39,15 @@ impl Scope {
         format!("{api}/{}{plural}", self.within())
     }
 
+    /// The same of one namespace, where components are in no other: what a tenant has labelled elsewhere, as large and as many
+    /// as he likes, is not read.
+    fn narrowed(&self, own: Option<&BTreeSet<String>>) -> Self {
+        let mut own = own.into_iter().flatten();
+        let (first, second) = (own.next(), own.next());
+        let one = first.filter(|_| second.is_none()).cloned();
+        Self { namespace: self.namespace.clone().or(one), ..self.clone() }
+    }
+
     /// What stands in it before the plural.
     fn within(&self) -> String {
         self.namespace
@@ -48,12 +57,11 @@ impl Scope {
     }
 }
 
-/// The paths of lists: Managers, pods, StatefulSets, DaemonSets.
-fn lists_of(scope: &Scope) -> [String; 4] {
+/// The paths of lists: pods, StatefulSets, DaemonSets.
+fn lists_of(scope: &Scope) -> [String; 3] {
     let labelled =
         |api: &str, plural: &str| format!("{}?labelSelector={TYPE}", scope.path(api, plural));
     [
-        scope.path(TF, "managers"),
         labelled("/api/v1", "pods"),
         labelled("/apis/apps/v1", "statefulsets"),
         labelled("/apis/apps/v1", "daemonsets"),
@@ -85,19 +93,14 @@ fn objects_of(places: &Places) -> [String; 6] {
 /// Reads it. What may not be read is unknown in it.
 pub(crate) async fn world(asker: &Asker, scope: &Scope) -> World {
     let places = Places::of(asker, &scope.control_namespace).await;
-    let (lists, objects) = (lists_of(scope), objects_of(&places));
-    let [managers, pods, stateful_sets, daemon_sets] = &lists;
+    let objects = objects_of(&places);
     let [operator, lease, webhook, webhook_lease, reviews, configuration] = &objects;
-    let within_scope = scope.within();
     let of_cluster = Box::pin(async {
         tokio::join!(
-            of_managers(asker, managers, &places, &within_scope),
+            of_managers(asker, scope, &places),
             asker.list("/api/v1/nodes"),
             asker.list("/apis/opensdn.io/v1alpha1/admissionpolicies"),
         )
-    });
-    let of_pods = Box::pin(async {
-        tokio::join!(asker.list(pods), asker.list(stateful_sets), asker.list(daemon_sets))
     });
     let of_programs = Box::pin(async {
         tokio::join!(
@@ -109,12 +112,10 @@ pub(crate) async fn world(asker: &Asker, scope: &Scope) -> World {
             asker.get(configuration)
         )
     });
-    let (of_cluster, of_pods, of_programs) = tokio::join!(of_cluster, of_pods, of_programs);
-    let ((managers, own, secrets), nodes, policies) = of_cluster;
-    let (pods, stateful_sets, daemon_sets) = of_pods;
+    let (of_cluster, of_programs) = tokio::join!(of_cluster, of_programs);
+    let (OfManagers { managers, secrets, workloads }, nodes, policies) = of_cluster;
+    let [pods, stateful_sets, daemon_sets] = workloads;
     let (operator, lease, webhook, webhook_lease, reviews, configuration) = of_programs;
-    let [pods, stateful_sets, daemon_sets] =
-        [pods, stateful_sets, daemon_sets].map(|read| within(read, own.as_ref()));
     let mut world = World {
         managers,
         pods,
@@ -168,17 +169,27 @@ async fn tf_operators(asker: &Asker, world: &World) -> Vec<serde_json::Value> {
     found
 }
 
-/// The Managers, the namespaces of components by these, and the Secrets of those.
-async fn of_managers(
-    asker: &Asker,
-    path: &str,
-    places: &Places,
-    within: &str,
-) -> (Objects, Option<BTreeSet<String>>, Objects) {
-    let managers = asker.list(path).await;
+/// What is read of Managers and in the namespaces of components, which are known by them.
+struct OfManagers {
+    managers: Objects,
+    secrets: Objects,
+    /// Pods, StatefulSets, DaemonSets.
+    workloads: [Objects; 3],
+}
+
+async fn of_managers(asker: &Asker, scope: &Scope, places: &Places) -> OfManagers {
+    let managers = asker.list(&scope.path(TF, "managers")).await;
     let own = places.of_components(&managers);
-    let secrets = certificates::secrets(asker, within, own.as_ref()).await;
-    (managers, own, secrets)
+    let [pods, stateful_sets, daemon_sets] = lists_of(&scope.narrowed(own.as_ref()));
+    let in_scope = scope.within();
+    let (secrets, pods, stateful_sets, daemon_sets) = tokio::join!(
+        certificates::secrets(asker, &in_scope, own.as_ref()),
+        asker.list(&pods),
+        asker.list(&stateful_sets),
+        asker.list(&daemon_sets)
+    );
+    let workloads = [pods, stateful_sets, daemon_sets].map(|read| within(read, own.as_ref()));
+    OfManagers { managers, secrets, workloads }
 }
 
 type Objects = Read<Vec<serde_json::Value>>;
@@ -252,4 +263,23 @@ async fn objects_of_kinds(
         running.spawn(async move { (facts.kind, asker.list(&path).await) });
     }
     running.join_all().await.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_components_are_in_one_namespace_nothing_of_others_is_read() {
+        let paths = |own: &[&str], namespace: Option<&str>| {
+            let own: BTreeSet<String> = own.iter().map(|one| (*one).to_owned()).collect();
+            let scope = Scope { namespace: namespace.map(str::to_owned), ..Scope::default() };
+            let [pods, ..] = lists_of(&scope.narrowed(Some(&own)));
+            pods
+        };
+        assert_eq!(paths(&["tf"], None), "/api/v1/namespaces/tf/pods?labelSelector=tf_manager");
+        assert_eq!(paths(&["net", "tf"], None), "/api/v1/pods?labelSelector=tf_manager");
+        let asked = "/api/v1/namespaces/net/pods?labelSelector=tf_manager";
+        assert_eq!(paths(&["tf"], Some("net")), asked);
+    }
 }

@@ -6,7 +6,7 @@ use opensdn_crds::status::{DaemonState, DaemonWord, IntrospectStatus, SessionCou
 use serde_json::Value;
 
 use super::report::{Counts, PodStatus, Role, Word};
-use super::text::one_line;
+use super::text::cell;
 
 /// What the status at `pointer` says; nothing where it says none, or something else.
 pub(super) fn of(status: &Value, pointer: &str) -> Option<IntrospectStatus> {
@@ -40,7 +40,7 @@ pub(super) fn not_asked(status: &IntrospectStatus) -> Option<String> {
     let (unknown, wanted) = (unknown(status), daemons(status)?.wanted?);
     let mut listed = status.not_active.iter().flatten();
     let why = listed.find(|one| one.state == DaemonWord::Unknown);
-    let why = why.map_or(String::new(), |one| one_line(one.message.as_deref().unwrap_or_default()));
+    let why = why.map_or(String::new(), |one| cell(one.message.as_deref().unwrap_or_default()));
     (unknown > 0).then(|| format!("{unknown} of {wanted} daemons cannot be asked: {why}"))
 }
 
@@ -91,7 +91,7 @@ fn said(container: &str) -> &str {
 }
 
 fn add_one(daemon: &DaemonState, pod: &mut PodStatus) {
-    let message = one_line(daemon.message.as_deref().unwrap_or_default());
+    let message = cell(daemon.message.as_deref().unwrap_or_default());
     let state = word(daemon.state);
     let mut containers = pod.containers.iter_mut();
     let Some(container) = containers.find(|one| one.name == daemon.container) else { return };

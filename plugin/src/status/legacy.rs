@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use opensdn_crds::component::Component;
 
 use super::report::{ComponentStatus, StatusReport};
-use super::text::one_line;
+use super::text::cell;
 
 impl StatusReport {
     /// Writes it as contrail-status does.
@@ -41,7 +41,7 @@ impl StatusReport {
                 writeln!(out)?;
             }
             writeln!(out, "== Contrail {group} ==")?;
-            lines.iter().try_for_each(|line| writeln!(out, "{}", one_line(line)))?;
+            lines.iter().try_for_each(|line| writeln!(out, "{}", cell(line)))?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use k8s_openapi::jiff::Timestamp;
-use opensdn_validate::report::printable;
+use opensdn_validate::report::{in_line, one_line, printable};
 
 use super::causes;
 use super::report::{ComponentStatus, Counts, Part, PodStatus, Role, State, StatusReport, Word};
@@ -36,7 +36,7 @@ impl StatusReport {
         layout: Layout,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        writeln!(out, "{}", printable(&self.headline(now)))?;
+        writeln!(out, "{}", in_line(&self.headline(now)))?;
         if self.state == State::Absent {
             writeln!(out, "\nno Manager and no component of OpenSDN is in this cluster")?;
             // Of what is not there nothing more needs to be said.
@@ -82,17 +82,17 @@ impl StatusReport {
             writeln!(out)?;
             let (bad, reset) = (style::ERROR, format!("{:#}", style::ERROR));
             let mut lead = format!("{bad}cause{reset}  ");
-            for line in wrap(&printable(&text), layout.width.saturating_sub(7)) {
+            for line in wrap(&one_line(&text), layout.width.saturating_sub(7)) {
                 writeln!(out, "{lead}{line}")?;
                 lead = " ".repeat(7);
             }
             if !cause.affects.is_empty() {
                 let affects = format!("affects {}", cause.affects.join(", "));
-                for line in wrap(&printable(&affects), layout.width.saturating_sub(7)) {
+                for line in wrap(&one_line(&affects), layout.width.saturating_sub(7)) {
                     writeln!(out, "       {line}")?;
                 }
             }
-            writeln!(out, "       {}", printable(&cause.look))?;
+            writeln!(out, "       {}", in_line(&cause.look))?;
         }
         Ok(())
     }
@@ -109,8 +109,8 @@ impl StatusReport {
         rows.extend(self.around.iter().map(|part| around(part, now, detail)));
         for row in &mut rows {
             // What is quoted of a cluster may be anything, and a terminal obeys it.
-            row.cells.iter_mut().for_each(|cell| *cell = one_line(cell));
-            row.note = one_line(&row.note);
+            row.cells.iter_mut().for_each(|one| *one = cell(one));
+            row.note = cell(&row.note);
         }
         rows
     }
@@ -221,7 +221,7 @@ fn elapsed(since: &str, now: Timestamp) -> String {
 }
 
 /// Without what a terminal obeys, in one line. Blanks at the beginning stay: they show what belongs to what.
-pub(super) fn one_line(text: &str) -> String {
+pub(super) fn cell(text: &str) -> String {
     printable(text).replace(['\n', '\r', '\t'], " ")
 }
 

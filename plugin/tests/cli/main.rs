@@ -13,6 +13,7 @@ mod fake_api_server;
 mod frame;
 mod healthy_cluster;
 mod healthy_transcripts;
+mod hostile_messages;
 mod namespaces;
 mod offline;
 mod page;

@@ -119,7 +119,7 @@ impl New {
             ));
         }
         ui.hint(&format!(
-            "the next three commands:\n  cd {}\n  kubectl opensdn policy build\n  kubectl opensdn policy test",
+            "next: cd {} && kubectl opensdn policy build && kubectl opensdn policy test",
             quoted(&answer.folder.display().to_string())
         ));
         Ok(Exit::Done)

@@ -17,7 +17,7 @@ use crate::exit::Failure;
 use crate::runtime::Runtime;
 use crate::snapshot::ask::Asker;
 use crate::snapshot::places::Places;
-use crate::ui::Ui;
+use crate::ui::{Ui, one_line};
 
 /// The versions of Kubernetes that this release is tested with.
 pub(super) const SUPPORTED: std::ops::RangeInclusive<u32> = 33..=36;
@@ -170,7 +170,11 @@ impl Server {
     pub(super) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let (oldest, newest) = (SUPPORTED.start(), SUPPORTED.end());
         let supported = if self.supported { "supported" } else { "not supported" };
-        writeln!(out, "kubernetes  {} ({supported}: 1.{oldest} - 1.{newest})", self.kubernetes)?;
+        writeln!(
+            out,
+            "kubernetes  {} ({supported}: 1.{oldest} - 1.{newest})",
+            one_line(&self.kubernetes)
+        )?;
         self.webhook.write("webhook", out)?;
         self.operator.write("operator", out)?;
         match self.skew_state {
@@ -196,12 +200,12 @@ impl Program {
     fn write(&self, name: &str, out: &mut dyn Write) -> io::Result<()> {
         match self {
             Self::Installed { image, ready, wanted } => {
-                writeln!(out, "{name:<10}  {image} ({ready} of {wanted} ready)")
+                writeln!(out, "{name:<10}  {} ({ready} of {wanted} ready)", one_line(image))
             }
             Self::Absent { namespace } => {
                 writeln!(out, "{name:<10}  not installed in the namespace {namespace}")
             }
-            Self::Unknown { reason } => writeln!(out, "{name:<10}  unknown: {reason}"),
+            Self::Unknown { reason } => writeln!(out, "{name:<10}  unknown: {}", one_line(reason)),
         }
     }
 }
@@ -210,7 +214,11 @@ impl Skew {
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let Self { program, version } = self;
         let own = env!("CARGO_PKG_VERSION");
-        writeln!(out, "skew        the {program} is of {version}, this program of {own}:")?;
+        writeln!(
+            out,
+            "skew        the {program} is of {}, this program of {own}:",
+            one_line(version)
+        )?;
         match numbers(version) > numbers(own) {
             true => writeln!(out, "            take the plugin of its release"),
             false => writeln!(out, "            kubectl opensdn install brings it to {own}"),
