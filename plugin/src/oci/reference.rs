@@ -56,11 +56,15 @@ impl fmt::Display for Reference {
     }
 }
 
+/// Of a repository, as registries and container runtimes have it (distribution/reference, `RepositoryNameTotalLengthMax`).
+const LONGEST: usize = 255;
+
 impl FromStr for Reference {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = |why: &str| format!("{text:?} is no image: {why}");
+        let shown: String = text.chars().take(LONGEST).collect();
+        let wrong = |why: &str| format!("{shown:?} is no image: {why}");
         let (name, digest) = match text.split_once('@') {
             Some((name, digest)) => (name, Some(digest.parse().map_err(wrong)?)),
             None => (text, None),
@@ -81,6 +85,9 @@ impl FromStr for Reference {
         };
         if !is_host(host) {
             return Err(wrong("before the first slash must be a registry, without https://"));
+        }
+        if repository.len() > LONGEST {
+            return Err(wrong("registries take names of up to 255 letters"));
         }
         if !repository.split('/').all(is_part) {
             return Err(wrong("its name must be of lower case letters, digits, and . _ - between"));
@@ -164,6 +171,17 @@ mod tests {
         ] {
             assert!(bad.parse::<Reference>().is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_name_that_no_registry_takes_is_refused_and_not_shown_whole() {
+        assert!("a/".repeat(127).parse::<Reference>().is_err(), "a part is empty");
+        let of = |length: usize| {
+            format!("registry.example.com/{}:1", "a".repeat(length)).parse::<Reference>()
+        };
+        assert!(of(255).is_ok());
+        let said = of(5_000).unwrap_err();
+        assert!(said.contains("255 letters") && said.len() < 400, "{said}");
     }
 
     #[test]
