@@ -58,6 +58,12 @@ pub const GIVEN_CA_SECRET: &str = opensdn_deploy::names::operator::GIVEN_CA_SECR
 pub const GIVEN_CA_CERTIFICATE: &str = "ca-bundle.crt";
 /// Its key.
 pub const GIVEN_CA_KEY: &str = "ca-priv-key.pem";
+/// Its certificate as cert-manager writes it, then those above it.
+pub const TLS_CERTIFICATE: &str = "tls.crt";
+/// The root of these, where it is known.
+pub const TLS_ROOT: &str = "ca.crt";
+/// Its key as cert-manager writes it.
+pub const TLS_KEY: &str = "tls.key";
 /// The ConfigMap of a namespace with the certificates that are trusted.
 pub const TRUST: &str = opensdn_deploy::names::operator::TRUST;
 /// Its annotation with the time at which its bundle was published.

@@ -61,7 +61,11 @@ async fn a_ca_that_is_given_signs_and_another_is_announced_first_and_a_bad_one_s
     assert_eq!(pem(&sandbox, "ca.crt").await?, first);
     assert_eq!(bundle(&sandbox).await.trim(), first.trim());
 
-    send(&sandbox, &["replace"], &secret(&second, &second_key)).await?.success();
+    // In the keys that cert-manager writes.
+    let tls = json!({"apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "contrail-ca-certificate", "namespace": "tf"},
+        "stringData": {"tls.crt": second, "ca.crt": second, "tls.key": second_key}});
+    send(&sandbox, &["replace"], &tls).await?.success();
     let both = format!("{}\n{}", first.trim(), second.trim());
     let is_announced = async || bundle(&sandbox).await.trim() == both;
     eventually("pods trust the second beside the first", is_announced).await;

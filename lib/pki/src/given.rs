@@ -138,7 +138,8 @@ fn check(authority: &Authority, now: OffsetDateTime) -> Result<(), GivenError> {
     }
 }
 
-/// The key as all else of ours reads it. tf-operator makes keys of RSA in the older PKCS#1.
+/// The key as all else of ours reads it. tf-operator makes keys of RSA in the older PKCS#1; cert-manager those of RSA too, and
+/// those of ECDSA in SEC1, unless it is to do otherwise.
 fn pkcs8(key: &str) -> Result<String, GivenError> {
     if key.contains("ENCRYPTED") {
         return Err(GivenError::Encrypted);
@@ -148,6 +149,8 @@ fn pkcs8(key: &str) -> Result<String, GivenError> {
         PrivateKeyDer::Pkcs8(key) => key.secret_pkcs8_der().to_vec(),
         #[cfg(feature = "rsa")]
         PrivateKeyDer::Pkcs1(key) => from_pkcs1(key.secret_pkcs1_der())?,
+        #[cfg(feature = "rsa")]
+        PrivateKeyDer::Sec1(key) => from_sec1(key.secret_sec1_der())?,
         _ => return Err(GivenError::Key),
     };
     Ok(KeyPair::try_from(pkcs8).map_err(|_| GivenError::Key)?.serialize_pem())
@@ -158,6 +161,17 @@ fn from_pkcs1(key: &[u8]) -> Result<Vec<u8>, GivenError> {
     use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
     let pair = aws_lc_rs::rsa::KeyPair::from_der(key).map_err(|_| GivenError::Key)?;
     let der: Pkcs8V1Der<'_> = pair.as_der().map_err(|_| GivenError::Key)?;
+    Ok(der.as_ref().to_vec())
+}
+
+#[cfg(feature = "rsa")]
+fn from_sec1(key: &[u8]) -> Result<Vec<u8>, GivenError> {
+    use aws_lc_rs::signature::{
+        ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, EcdsaKeyPair,
+    };
+    let curves = [&ECDSA_P256_SHA256_ASN1_SIGNING, &ECDSA_P384_SHA384_ASN1_SIGNING];
+    let pair = curves.iter().find_map(|curve| EcdsaKeyPair::from_private_key_der(curve, key).ok());
+    let der = pair.ok_or(GivenError::Key)?.to_pkcs8v1().map_err(|_| GivenError::Key)?;
     Ok(der.as_ref().to_vec())
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::component::ComponentKind;
 use crate::components;
-use crate::names::CA_SECRET;
+use crate::names::{CA_SECRET, GIVEN_CA_SECRET};
 
 /// A service that shall run.
 #[derive(Clone, Debug)]
@@ -85,7 +85,8 @@ pub fn other_signer(spec: &Value) -> Option<String> {
     let signer = signer.filter(|signer| !["", "SelfSignedCA"].contains(signer))?;
     Some(format!(
         "spec.commonConfiguration.certSigner is {signer:?}, but certificates are issued by a CA of the operator's own \
-         (the Secret {CA_SECRET}), and it asks no other signer: set the field to SelfSignedCA, or remove it"
+         (the Secret {CA_SECRET}) or by that of the Secret {GIVEN_CA_SECRET}, which may be cert-manager's, and it asks no other \
+         signer: set the field to SelfSignedCA, or remove it"
     ))
 }
 

@@ -57,13 +57,7 @@ fn given(
     let Some(secret) = cache.get(Kind::GivenCa, namespace, names::GIVEN_CA_SECRET) else {
         return Ok(None);
     };
-    let text = |key: &str| {
-        let value = secret.data.get("data")?.get(key)?.clone();
-        let bytes: ByteString = serde_json::from_value(value).ok()?;
-        String::from_utf8(bytes.0).ok()
-    };
-    let certificates = text(names::GIVEN_CA_CERTIFICATE).unwrap_or_default();
-    let key = text(names::GIVEN_CA_KEY).unwrap_or_default();
+    let (certificates, key) = certificates_and_key(&secret);
     // What is in use was looked at when it became so.
     match current.filter(|current| current.certificate() == certificates) {
         Some(current) if current.not_after() <= now => {
@@ -72,6 +66,30 @@ fn given(
         Some(current) => Ok(Some(current.clone())),
         None => opensdn_pki::given(&certificates, &key, now).map(Some),
     }
+}
+
+/// What the Secret has: in the keys of tf-operator, else in those of a TLS Secret, as cert-manager writes it for a Certificate
+/// with `isCA`.
+fn certificates_and_key(secret: &DynamicObject) -> (String, String) {
+    let text = |key: &str| {
+        let value = secret.data.get("data")?.get(key)?.clone();
+        let bytes: ByteString = serde_json::from_value(value).ok()?;
+        String::from_utf8(bytes.0).ok()
+    };
+    let of_tf = (text(names::GIVEN_CA_CERTIFICATE), text(names::GIVEN_CA_KEY));
+    if let (None, None) = of_tf {
+        let mut chain = text(names::TLS_CERTIFICATE).unwrap_or_default();
+        let root = text(names::TLS_ROOT).unwrap_or_default();
+        // A root of its own is there twice.
+        if !chain.contains(root.trim()) {
+            if !chain.ends_with('\n') {
+                chain.push('\n');
+            }
+            chain.push_str(&root);
+        }
+        return (chain, text(names::TLS_KEY).unwrap_or_default());
+    }
+    (of_tf.0.unwrap_or_default(), of_tf.1.unwrap_or_default())
 }
 
 fn secret(ctx: &Context, namespace: &str, rotation: Rotation) -> CaSecret {

@@ -50,7 +50,8 @@ const CA: Message = Message {
     severity: Severity::Warn,
     title: "the Secret contrail-ca-certificate lacks keys of a CA",
     explanation: "A Secret of this name has the CA that signs the certificates of OpenSDN: its certificate in \
-        ca-bundle.crt, its key in ca-priv-key.pem. tf-operator makes a CA of its own, and writes it over what is there, \
+        ca-bundle.crt, its key in ca-priv-key.pem; our operator reads tls.crt and tls.key of a TLS Secret as well, as \
+        cert-manager writes it. tf-operator makes a CA of its own, and writes it over what is there, \
         where the certificate is missing; without the key it signs nothing, and no service gets a certificate.",
     hint: "give it both, or delete it to have a CA made: kubectl -n NAMESPACE create secret generic \
         contrail-ca-certificate --from-file=ca-bundle.crt=FILE --from-file=ca-priv-key.pem=FILE --dry-run=client -o \
@@ -122,7 +123,7 @@ fn manager(request: &Request<Manager>, settings: &Settings, verdict: &mut Verdic
         let kinds = manager.services.iter().flat_map(Services::walk).map(|one| one.kind);
         judge_keystone(authentication.read_for(kinds, true), &at, &request.namespace, verdict)?;
     }
-    judge_ca(manager.signer.as_deref(), &request.namespace, verdict)?;
+    judge_ca(manager.signer.as_deref(), &request.namespace, settings, verdict)?;
     let none = Services::default();
     for component in manager.services.as_ref().unwrap_or(&none).walk() {
         if component.kind == "Rabbitmq" {
@@ -168,11 +169,20 @@ fn judge_keystone(
 }
 
 /// Another signer takes no CA of a Secret.
-fn judge_ca(signer: Option<&str>, namespace: &str, verdict: &mut Verdict) -> Outcome {
+fn judge_ca(
+    signer: Option<&str>,
+    namespace: &str,
+    settings: &Settings,
+    verdict: &mut Verdict,
+) -> Outcome {
     if signer.is_some_and(|signer| signer != SELF_SIGNED) {
         return Ok(());
     }
-    if let Some(missing) = lacks(CA_SECRET, namespace, &["ca-bundle.crt", "ca-priv-key.pem"])? {
+    let missing = lacks(CA_SECRET, namespace, &["ca-bundle.crt", "ca-priv-key.pem"])?;
+    // All of them are missing in one of cert-manager, which our operator reads. The setting says that it is tf-operator.
+    let is_tls = !settings.salted_password
+        && lacks(CA_SECRET, namespace, &["tls.crt", "tls.key"])?.is_none();
+    if let Some(missing) = missing.filter(|missing| missing.len() == 1 || !is_tls) {
         let missing = missing.join(", ");
         let text = format!("Secret {CA_SECRET} in namespace {namespace} lacks {missing}");
         verdict.add(CA.at("/spec/commonConfiguration/certSigner").says(text));

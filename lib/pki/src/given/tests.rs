@@ -117,6 +117,22 @@ fn a_key_of_rsa_may_be_in_the_form_that_tf_operator_writes() {
     given(&certificate, &pkcs1, now()).unwrap();
 }
 
+/// SEC1 is what is within PKCS#8: RFC 5958 has it in an octet string behind the algorithm.
+#[cfg(feature = "rsa")]
+#[test]
+fn a_key_of_ecdsa_may_be_in_the_form_that_cert_manager_writes() {
+    use aws_lc_rs::encoding::{AsDer as _, EcPrivateKeyRfc5915Der};
+    use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
+    let key = KeyPair::generate().unwrap();
+    let (certificate, _) = signed(&params(), &key);
+    let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &key.serialize_der());
+    let pair = pair.unwrap();
+    let private = pair.private_key();
+    let sec1: EcPrivateKeyRfc5915Der<'_> = private.as_der().unwrap();
+    let sec1 = pem::encode(&Pem::new("EC PRIVATE KEY", sec1.as_ref()));
+    given(&certificate, &sec1, now()).unwrap();
+}
+
 #[test]
 fn what_cannot_sign_is_refused_with_what_to_do() {
     let (certificate, key) = root();

@@ -143,8 +143,8 @@ fn what_is_given_is_known_by_the_name_of_its_secret_and_in_its_namespace_only() 
     let read = |namespace: &str, current| given(&cache, namespace, current, start());
     assert_eq!(read("tf", None).unwrap(), None);
     let ca = ca();
+    let bytes = |text: &str| json!(ByteString(text.as_bytes().to_vec()));
     let put = |version: u64, certificate: &str| {
-        let bytes = |text: &str| json!(ByteString(text.as_bytes().to_vec()));
         let secret = json!({"apiVersion": "v1", "kind": "Secret",
             "metadata": {"name": names::GIVEN_CA_SECRET, "namespace": "tf", "uid": "s",
                 "resourceVersion": version.to_string()},
@@ -158,4 +158,22 @@ fn what_is_given_is_known_by_the_name_of_its_secret_and_in_its_namespace_only() 
     assert_eq!(read("tf", Some(&ca)).unwrap().as_ref(), Some(&ca));
     let expired = given(&cache, "tf", Some(&ca), ca.not_after());
     assert!(expired.unwrap_err().to_string().contains("expired"), "it signs nothing any more");
+}
+
+#[test]
+fn what_cert_manager_writes_is_read_with_the_root_once() {
+    let bytes = |text: &str| json!(ByteString(text.as_bytes().to_vec()));
+    let read = |certificate: &str, root: Option<&str>| {
+        let mut data = json!({"tls.crt": bytes(certificate), "tls.key": bytes("K")});
+        if let Some(root) = root {
+            data["ca.crt"] = bytes(root);
+        }
+        let secret = json!({"metadata": {"name": "s"}, "data": data});
+        certificates_and_key(&serde_json::from_value(secret).unwrap())
+    };
+    let of = |text: &str| (text.to_owned(), "K".to_owned());
+    assert_eq!(read("A\nB\n", Some("R\n")), of("A\nB\nR\n"));
+    assert_eq!(read("A", Some("R\n")), of("A\nR\n"));
+    assert_eq!(read("R\n", Some("R\n")), of("R\n"), "one that has signed itself");
+    assert_eq!(read("A\n", None), of("A\n"));
 }
