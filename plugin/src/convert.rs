@@ -146,6 +146,18 @@ fn clean(object: &mut Value, notes: &mut Notes) {
             notes.dropped(&format!("metadata.{name}"), "the API server writes it");
         }
     }
+    const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+    let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
+    if let Some(annotations) = annotations
+        && annotations.remove(APPLIED).is_some()
+    {
+        let is_empty = annotations.is_empty();
+        if is_empty {
+            metadata.remove("annotations");
+        }
+        let reason = "it is the whole object as it was, with what is dropped, and kubectl apply writes it again";
+        notes.dropped(&format!("metadata.annotations.{APPLIED}"), reason);
+    }
     for name in ["finalizers", "ownerReferences"] {
         if metadata.remove(name).is_some() {
             let reason = "it is about an object or a program of the cluster that it comes from";

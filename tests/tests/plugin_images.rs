@@ -268,7 +268,7 @@ fn a_list_has_the_digests_that_tags_stand_for_and_says_which_are_not_known() -> 
     let missing = format!("--image={}/opensdn/none:1", site.source.address());
     let output = site.with_sources(&["list", "--resolve", &missing])?;
     let (code, said) = failed(&output);
-    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(code, Some(3), "{said}");
     assert!(said.contains("/opensdn/none:1 is not known"), "{said}");
     let lines = String::from_utf8(output.stdout)?;
     assert!(lines.contains(&format!("opensdn-webhook:0.1.0@{}\n", site.webhook)), "{lines}");

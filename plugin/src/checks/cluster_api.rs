@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use opensdn_deploy::names;
 use serde_json::Value;
 
 use super::few;
@@ -87,6 +88,9 @@ pub(super) fn versions(world: &World) -> Verdict {
     ))
 }
 
+/// Without it the webhook has nothing to judge by.
+const POLICIES: &str = "admissionpolicies.opensdn.io";
+
 pub(super) fn apis(world: &World) -> Verdict {
     const NEEDED: [&str; 5] = [
         "admissionregistration.k8s.io/v1",
@@ -118,16 +122,13 @@ pub(super) fn apis(world: &World) -> Verdict {
         return Verdict::fail(format!("CRDs store versions that ours do not have: {}", few(&gone)))
             .fix("kubectl get crds -o custom-columns=NAME:.metadata.name,STORED:.status.storedVersions");
     }
-    let absent = |read: &Read<Value>| matches!(read, Read::Absent);
-    let missing = world.definitions.iter().filter(|(_, read)| absent(read));
-    let missing: Vec<String> = missing.map(|(name, _)| name.clone()).collect();
-    // Where none is there nothing is installed.
-    if !missing.is_empty() && world.definitions.values().any(|read| read.known().is_some()) {
-        return Verdict::warn(format!(
-            "CRDs of this release are missing: {}: deleted by hand, or what is installed is older",
-            few(&missing)
-        ))
-        .fix("kubectl opensdn install");
+    let is_installed =
+        world.deployments.get(names::webhook::NAME).is_some_and(|read| read.known().is_some());
+    if is_installed && matches!(world.definitions.get(POLICIES), Some(Read::Absent)) {
+        let message = format!(
+            "the webhook is installed, and the CRD {POLICIES} is not there: nothing is judged"
+        );
+        return Verdict::fail(message).fix("kubectl opensdn install");
     }
     let unread = world.definitions.values().find_map(Read::why_unknown);
     if let Some(why) = unread {

@@ -1,6 +1,7 @@
 //! A check report as text, and as JUnit's XML.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use anstyle::Style;
 use opensdn_validate::junit::{Case, Outcome as Case_, Problem, Suite, write_suite};
@@ -59,7 +60,7 @@ impl CheckReport {
             class: check.category.word().to_owned(),
             name: format!("{} {}", check.id, check.title),
             place: None,
-            seconds: None,
+            seconds: Some(Duration::from_millis(check.duration_ms).as_secs_f64()),
             outcome: check.result.junit(&check.message, check.fix.as_deref(), fails(check)),
         };
         let cases = self.checks.iter().map(case).collect();

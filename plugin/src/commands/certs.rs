@@ -62,7 +62,7 @@ its namespace trust; unreadable.
 It reads the Secrets that the operator has made and that of the webhook's CA; keys are not kept.
 The operator renews certificates by itself. To have it done now: kubectl opensdn certs renew
 
-Exit codes: 0 none needs care, 1 one is urgent or worse, 3 nothing could be read.";
+Exit codes: 0 none needs care, 1 one is urgent or worse, 3 something could not be read.";
 
 /// Arguments of `certs`.
 #[derive(Debug, Args)]
@@ -163,9 +163,8 @@ impl Certs {
         }
         Ok(match () {
             () if report.is_bad() => Exit::Findings,
-            () if report.certificates.is_empty() && !report.not_read.is_empty() => {
-                Exit::Unreachable
-            }
+            // What could not be looked at is not well.
+            () if !report.not_read.is_empty() => Exit::Unreachable,
             () => Exit::Done,
         })
     }
@@ -190,33 +189,40 @@ impl CertsRenew {
         let (client, server) = runtime.block_on(global.client_and_server())?;
         let asker = Asker::new(client);
         let wanted = self.name.clone().map_or(Wanted::All, Wanted::Named);
-        let mut secrets =
-            runtime.block_on(Box::pin(self.planned(global, &asker, &server, &wanted)))?;
-        secrets.retain(|one| !one.is_asked);
+        let secrets = runtime.block_on(Box::pin(self.planned(global, &asker, &server, &wanted)))?;
         let answer = CertificatesRenewal { dry_run: self.dry_run != DryRun::None, secrets };
         ui.note(&format!("{} ({server})", global.cluster.context_in_use().unwrap_or_default()));
-        for one in &answer.secrets {
+        let (at_work, renewed): (Vec<&Renewal>, Vec<&Renewal>) =
+            answer.secrets.iter().partition(|one| one.is_asked);
+        for one in at_work {
+            let Renewal { namespace, secret, used_by, .. } = one;
+            ui.note(&format!("  at work  {namespace}/{secret} of {used_by}: asked for before"));
+        }
+        for one in &renewed {
             let Renewal { namespace, secret, used_by, effect, .. } = one;
             ui.note(&format!("  renews   {namespace}/{secret} of {used_by}"));
             ui.note(&format!("           {effect}"));
         }
-        if !answer.dry_run && !self.yes {
+        if !answer.dry_run && !self.yes && !renewed.is_empty() {
             ui.confirm("have the operator renew these")?;
         }
         if self.dry_run != DryRun::Client {
             let apply = if answer.dry_run { Apply::DryRun } else { Apply::Store };
-            for one in &answer.secrets {
+            for one in &renewed {
                 let path = format!("/api/v1/namespaces/{}/secrets/{}", one.namespace, one.secret);
                 runtime.block_on(asker.patch(&path, &one.patch(Timestamp::now()), apply))?;
             }
         }
         let names = answer.secrets.iter().map(|one| format!("secret/{}", one.secret));
         ui.answer_objects(self.output.output, &answer, names, |out| {
-            let word = if answer.dry_run { "would be asked for" } else { "asked for" };
-            answer
-                .secrets
-                .iter()
-                .try_for_each(|one| writeln!(out, "{}/{}  {word}", one.namespace, one.secret))
+            answer.secrets.iter().try_for_each(|one| {
+                let word = match (one.is_asked, answer.dry_run) {
+                    (true, _) => "asked for before, and at work",
+                    (false, true) => "would be asked for",
+                    (false, false) => "asked for",
+                };
+                writeln!(out, "{}/{}  {word}", one.namespace, one.secret)
+            })
         })?;
         if !answer.dry_run {
             ui.hint("to see how far it is: kubectl opensdn certs status");
@@ -234,26 +240,45 @@ impl CertsRenew {
         asker.version(server).await?;
         let namespace = global.cluster.namespace.as_deref();
         let world = world(asker, namespace, &self.webhook.control_namespace).await;
-        if let Some(unread) = world.not_read.first().filter(|_| world.secrets.is_empty()) {
-            let message = format!("{} may not be read", unread.what);
-            let hint = "it needs the right to list and patch Secrets of OpenSDN's namespaces";
-            let mut failure = Failure::new(Exit::Unreachable, "forbidden", message, hint);
-            failure.causes.push(unread.why.clone());
-            return Err(failure);
-        }
-        let planned = renew::plan(&world, wanted)?;
+        // What may not be read is not taken for absent.
+        let unread = world.not_read.first();
+        let planned = match (renew::plan(&world, wanted), unread) {
+            (Ok(planned), None) => planned,
+            (Ok(planned), Some(_)) if *wanted != Wanted::All => planned,
+            (_, Some(unread)) => {
+                return Err(unreadable(&format!("{} may not be read", unread.what), &unread.why));
+            }
+            (Err(failure), None) => return Err(failure),
+        };
         for ca in planned.iter().filter(|one| one.addresses == 0) {
             let given = format!("/api/v1/namespaces/{}/secrets/{GIVEN_CA_SECRET}", ca.namespace);
-            if let Read::Known(_) = asker.get(&given).await {
-                let message = format!(
-                    "the CA of {} is yours: the Secret {GIVEN_CA_SECRET} has it",
-                    ca.namespace
-                );
-                let hint =
-                    "put another one into that Secret; the operator then announces and uses it";
-                return Err(Failure::new(Exit::Refused, "given-ca", message, hint));
+            match asker.get(&given).await {
+                Read::Absent => {}
+                Read::Known(_) => {
+                    let message = format!(
+                        "the CA of {} is yours: the Secret {GIVEN_CA_SECRET} has it",
+                        ca.namespace
+                    );
+                    let hint =
+                        "put another one into that Secret; the operator then announces and uses it";
+                    return Err(Failure::new(Exit::Refused, "given-ca", message, hint));
+                }
+                Read::Unknown(why) => {
+                    let message = format!(
+                        "whether the CA of {} is yours is not known: the Secret {GIVEN_CA_SECRET} may not be read",
+                        ca.namespace
+                    );
+                    return Err(unreadable(&message, &why));
+                }
             }
         }
         Ok(planned)
     }
+}
+
+fn unreadable(message: &str, why: &str) -> Failure {
+    let hint = "it needs the right to list, get and patch Secrets of OpenSDN's namespaces";
+    let mut failure = Failure::new(Exit::Unreachable, "forbidden", message, hint);
+    failure.causes.push(why.to_owned());
+    failure
 }

@@ -129,8 +129,9 @@ impl Image {
 impl List {
     fn run(&self, global: &Global, ui: &mut Ui) -> Result<Exit, Failure> {
         let mut answer = ImageList { images: self.sources.images()? };
+        let mut are_known = true;
         if self.resolve {
-            self.resolve(&mut answer.images, global, ui)?;
+            are_known = self.resolve(&mut answer.images, global, ui)?;
         } else if self.registry.is_given() {
             let message = "without --resolve no registry is asked";
             return Err(Failure::usage(
@@ -141,11 +142,12 @@ impl List {
         ui.answer(&answer, |out| {
             answer.images.iter().try_for_each(|image| writeln!(out, "{}", image.pinned()))
         })?;
-        Ok(Exit::Done)
+        Ok(if are_known { Exit::Done } else { Exit::Unreachable })
     }
 
-    /// Gives each image the digest that its registry says; of one that it does not say, why.
-    fn resolve(&self, images: &mut [Image], global: &Global, ui: &mut Ui) -> Result<(), Failure> {
+    /// Gives each image the digest that its registry says; of one that it does not say, why. Whether all are known.
+    fn resolve(&self, images: &mut [Image], global: &Global, ui: &mut Ui) -> Result<bool, Failure> {
+        let mut are_known = true;
         let registries = self.registry.registries()?;
         let runtime = Runtime::start(global)?;
         for image in images.iter_mut().filter(|image| image.digest.is_none()) {
@@ -162,9 +164,12 @@ impl List {
             };
             match found {
                 Ok(digest) => image.digest = Some(digest.to_string()),
-                Err(why) => ui.warn(&format!("the digest of {reference} is not known: {why}")),
+                Err(why) => {
+                    are_known = false;
+                    ui.warn(&format!("the digest of {reference} is not known: {why}"));
+                }
             }
         }
-        Ok(())
+        Ok(are_known)
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use k8s_openapi::jiff::Timestamp;
 use opensdn_validate::report::{one_line, printable};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::status::{component, components};
@@ -172,6 +173,7 @@ impl Logs {
             false => (sources(&pods, subject, &part), Vec::new()),
         };
         if sources.is_empty() && unlisted.is_empty() {
+            self.refuse_unknown_node(asker).await?;
             let (message, hint) = match self.files {
                 true => (
                     "no daemon has written into a file in that time",
@@ -200,6 +202,20 @@ impl Logs {
         Ok((sources, unlisted))
     }
 
+    /// Of a node that is not there nothing is found, and that is why.
+    async fn refuse_unknown_node(&self, asker: &Asker) -> Result<(), Failure> {
+        let Some(node) = &self.node else { return Ok(()) };
+        let node_name = utf8_percent_encode(node, NON_ALPHANUMERIC);
+        match asker.get(&format!("/api/v1/nodes/{node_name}")).await {
+            Read::Absent => {
+                let message = format!("there is no node {node}");
+                let hint = "kubectl get nodes lists them";
+                Err(Failure::new(Exit::Usage, "no-node", message, hint))
+            }
+            Read::Known(_) | Read::Unknown(_) => Ok(()),
+        }
+    }
+
     async fn files(
         &self,
         pods: &[Value],
@@ -226,10 +242,14 @@ impl Logs {
         asker: &Asker,
     ) -> Result<Vec<Value>, Failure> {
         let within = global.cluster.namespace.as_deref();
-        let path = subject.pods(within, &self.webhook.control_namespace);
-        match asker.list(&path).await {
+        if within.is_some() && !subject.is_of_components() {
+            let message = "--namespace has no effect: where these run the installation says";
+            return Err(Failure::usage(message, "for another installation: --control-namespace"));
+        }
+        let places = Places::of(asker, &self.webhook.control_namespace).await;
+        match asker.list(&subject.pods(within, &places)).await {
             Read::Known(pods) if within.is_none() && subject.is_of_components() => {
-                Ok(self.of_components(pods, asker).await)
+                Ok(of_components(pods, &places, asker).await)
             }
             Read::Known(pods) => Ok(pods),
             Read::Absent => Ok(Vec::new()),
@@ -243,17 +263,16 @@ impl Logs {
             }
         }
     }
+}
 
-    /// Those in namespaces where components are: elsewhere anyone may give a pod the label, and a hundred of them would leave no
-    /// room for the others. All, where that says nothing.
-    async fn of_components(&self, pods: Vec<Value>, asker: &Asker) -> Vec<Value> {
-        let managers = asker.list("/apis/tf.tungsten.io/v1alpha1/managers").await;
-        let places = Places::of(asker, &self.webhook.control_namespace).await;
-        let Some(own) = places.of_components(&managers) else { return pods };
-        let (own, others): (Vec<_>, Vec<_>) =
-            pods.into_iter().partition(|pod| own.contains(namespace(pod)));
-        if own.is_empty() { others } else { own }
-    }
+/// Those in namespaces where components are: elsewhere anyone may give a pod the label, and a hundred of them would leave no
+/// room for the others. All, where that says nothing.
+async fn of_components(pods: Vec<Value>, places: &Places, asker: &Asker) -> Vec<Value> {
+    let managers = asker.list("/apis/tf.tungsten.io/v1alpha1/managers").await;
+    let Some(own) = places.of_components(&managers) else { return pods };
+    let (own, others): (Vec<_>, Vec<_>) =
+        pods.into_iter().partition(|pod| own.contains(namespace(pod)));
+    if own.is_empty() { others } else { own }
 }
 
 /// What may be named.

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::exit::Exit;
 use crate::output::Answer;
 use crate::probe::cleanup::Removed;
+use crate::probe::run::is_right_missing;
 
 /// What earlier runs had left.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -45,9 +46,14 @@ impl ConnectivityCleanup {
         Self { removed, left }
     }
 
-    /// The code by which a script knows it: what goes away later was waited for too long.
+    /// The code by which a script knows it: what goes away later was waited for too long, and what this user may not remove
+    /// stays.
     pub(crate) fn exit(&self) -> Exit {
-        if self.left.is_empty() { Exit::Done } else { Exit::TimedOut }
+        match &*self.left {
+            [] => Exit::Done,
+            left if left.iter().any(|one| is_right_missing(&one.why)) => Exit::Unreachable,
+            _ => Exit::TimedOut,
+        }
     }
 
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {

@@ -67,7 +67,7 @@ impl Scenario {
             // Addresses of Services are kube-proxy's there.
             Self::NodeToApi => "kubectl -n kube-system get pods -l k8s-app=kube-proxy -o wide",
             Self::PodToPod => "kubectl opensdn check --probe --only P201,P203,P204,D304,S501,S502",
-            Self::PodToApi | Self::PodToService => "kubectl opensdn logs kubemanager",
+            Self::PodToApi | Self::PodToService => "kubectl opensdn logs kubemanager --files",
             Self::Dns => "kubectl -n kube-system get pods,endpoints -l k8s-app=kube-dns -o wide",
             Self::Outside => "kubectl opensdn status kubemanager",
         }

@@ -250,7 +250,7 @@ fn a_report_says_what_to_look_at_in_text_and_in_junits_xml() {
     };
     let said = text(false);
     assert!(said.contains("FAIL  pods reach a Service in front of pods  pod-to-service"), "{said}");
-    assert!(said.contains("look: kubectl opensdn logs kubemanager"), "{said}");
+    assert!(said.contains("look: kubectl opensdn logs kubemanager --files"), "{said}");
     assert!(said.ends_with("6 passed, 1 failed\n") && !said.contains("--outside"), "{said}");
     assert!(text(true).contains("--outside"));
     let mut out = Vec::new();

@@ -111,17 +111,21 @@ fn no_note_has_a_value_that_may_be_a_secret() {
 fn a_field_that_nobody_knows_is_told() {
     let (after, notes) = converted(&json!({
         "apiVersion": "contrail.juniper.net/v1alpha1", "kind": "Control",
-        "metadata": {"name": "control1", "uid": "1"}, "status": {},
+        "metadata": {"name": "control1", "uid": "1",
+            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{\"spec\":{\"password\":\"planted\"}}"}}, "status": {},
         "spec": {"serviceConfiguration": {"bgpPort": 179, "brandNew": {"a": 1}}},
     }));
     let expected = [
         "apiVersion is now tf.tungsten.io/v1alpha1",
         "status dropped: the operator writes it",
         "metadata.uid dropped: the API server writes it",
+        "metadata.annotations.kubectl.kubernetes.io/last-applied-configuration dropped: it is the whole object as it was, with what \
+         is dropped, and kubectl apply writes it again",
         "spec.serviceConfiguration.brandNew dropped: Control has no such field",
     ];
     assert_eq!(notes, expected);
     assert_eq!(after["spec"], json!({"serviceConfiguration": {"bgpPort": 179}}));
+    assert_eq!(after["metadata"], json!({"name": "control1"}));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use opensdn_crds::component::Component;
 use opensdn_deploy::names;
 use serde_json::Value;
 
+use crate::snapshot::places::Places;
 use crate::snapshot::{label, list, name, namespace, text};
 
 /// So many containers are read at once: each is a connection to the API server, and has lines in memory.
@@ -70,7 +71,7 @@ pub(crate) enum Times {
 
 impl Subject {
     /// The list of its pods.
-    pub(crate) fn pods(&self, within: Option<&str>, control_namespace: &str) -> String {
+    pub(crate) fn pods(&self, within: Option<&str>, places: &Places) -> String {
         let of = |namespace: Option<&str>, selector: &str| {
             let namespace = namespace.map(|namespace| format!("namespaces/{namespace}/"));
             format!("/api/v1/{}pods?labelSelector={selector}", namespace.unwrap_or_default())
@@ -78,8 +79,8 @@ impl Subject {
         let named = |name: &str| format!("app.kubernetes.io%2Fname%3D{name}");
         match self {
             Self::All | Self::Component(_) => of(within, TYPE),
-            Self::Operator => of(Some(names::operator::NAMESPACE), &named(names::operator::NAME)),
-            Self::Webhook => of(Some(control_namespace), &named(names::webhook::NAME)),
+            Self::Operator => of(Some(&places.operator), &named(names::operator::NAME)),
+            Self::Webhook => of(Some(&places.webhook), &named(names::webhook::NAME)),
         }
     }
 
@@ -190,8 +191,13 @@ mod tests {
             "/api/v1/namespaces/tf/pods/p/log?container=c&timestamps=true&sinceSeconds=3600&tailLines=5&follow=true"
         );
         assert_eq!(
-            Subject::All.pods(Some("tf"), "x"),
+            Subject::All.pods(Some("tf"), &Places::default()),
             "/api/v1/namespaces/tf/pods?labelSelector=tf_manager"
+        );
+        let places = Places { operator: "mine".to_owned(), ..Places::default() };
+        assert_eq!(
+            Subject::Operator.pods(None, &places),
+            "/api/v1/namespaces/mine/pods?labelSelector=app.kubernetes.io%2Fname%3Dopensdn-operator"
         );
     }
 }

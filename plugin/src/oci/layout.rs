@@ -67,9 +67,9 @@ pub(crate) fn finish(part: Part, images: &[(Reference, String, Digest, u64)]) ->
     let manifests: Vec<_> = images
         .iter()
         .map(|(reference, media_type, digest, size)| {
-            let name = reference.to_string();
+            let (name, of_runtime) = (reference.to_string(), reference.of_runtime().to_string());
             json!({"mediaType": media_type, "digest": digest.to_string(), "size": size,
-                "annotations": {(CONTAINERD_NAME): name, (NAME): name}})
+                "annotations": {(CONTAINERD_NAME): of_runtime, (NAME): name}})
         })
         .collect();
     let index = json!({"schemaVersion": 2, "mediaType": INDEXES[0], "manifests": manifests});

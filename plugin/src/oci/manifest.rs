@@ -66,8 +66,11 @@ impl RawDescriptor {
         let digest = self.digest.parse().map_err(|why| format!("{why}, not {:?}", self.digest))?;
         let annotations = self.annotations.unwrap_or_default();
         let annotation = |name: &str| annotations.get(name).and_then(Value::as_str);
-        let name = annotation(super::layout::CONTAINERD_NAME);
-        let name = name.or_else(|| annotation(super::layout::NAME)).map(str::to_owned);
+        // The one has the tag beside a digest, which the other leaves out; of other tools it is a tag alone.
+        let (of_image, of_runtime) =
+            (annotation(super::layout::NAME), annotation(super::layout::CONTAINERD_NAME));
+        let whole = of_image.filter(|name| name.contains('/'));
+        let name = whole.or(of_runtime).or(of_image).map(str::to_owned);
         let platform = self.platform.as_ref().map(platform);
         let media_type = self.media_type.unwrap_or_default();
         Ok(Descriptor { media_type, digest, size: self.size, platform, name })

@@ -36,6 +36,13 @@ impl Reference {
         }
     }
 
+    /// What a container runtime looks for: of an image that is pinned by its digest the tag says nothing to it
+    /// (distribution/reference `ParseDockerRef`, which CRI uses).
+    pub(crate) fn of_runtime(&self) -> Self {
+        let tag = self.tag.clone().filter(|_| self.digest.is_none());
+        Self { tag, ..self.clone() }
+    }
+
     /// The same image in another place: the last part of its name, as `registry` of the values has it.
     pub(crate) fn at(&self, place: &Place) -> Self {
         let name = self.repository.rsplit('/').next().unwrap_or_default();
@@ -87,7 +94,7 @@ impl FromStr for Reference {
             return Err(wrong("before the first slash must be a registry, without https://"));
         }
         if repository.len() > LONGEST {
-            return Err(wrong("registries take names of up to 255 letters"));
+            return Err(wrong("registries take names of up to 255 characters"));
         }
         if !repository.split('/').all(is_part) {
             return Err(wrong("its name must be of lower case letters, digits, and . _ - between"));
@@ -129,7 +136,12 @@ fn is_part(text: &str) -> bool {
     let ends = [text.bytes().next(), text.bytes().last()];
     ends.iter().all(|end| end.is_some_and(is_letter))
         && text.bytes().all(|byte| is_letter(byte) || b"._-".contains(&byte))
-        && !text.contains("..")
+        && text.split(|letter: char| letter.is_ascii_alphanumeric()).all(is_separator)
+}
+
+/// Between letters, as registries and runtimes have it (distribution/reference, `separator`); nothing is one, too.
+fn is_separator(text: &str) -> bool {
+    ["", ".", "_", "__"].contains(&text) || text.bytes().all(|byte| byte == b'-')
 }
 
 fn is_tag(text: &str) -> bool {
@@ -175,13 +187,19 @@ mod tests {
 
     #[test]
     fn a_name_that_no_registry_takes_is_refused_and_not_shown_whole() {
+        for name in ["a._b", "a.-b", "a___b", "a..b", "a-_b"] {
+            assert!(name.parse::<Reference>().is_err(), "{name}");
+        }
+        for name in ["a.b", "a_b", "a__b", "a---b", "a-b.c"] {
+            assert!(name.parse::<Reference>().is_ok(), "{name}");
+        }
         assert!("a/".repeat(127).parse::<Reference>().is_err(), "a part is empty");
         let of = |length: usize| {
             format!("registry.example.com/{}:1", "a".repeat(length)).parse::<Reference>()
         };
         assert!(of(255).is_ok());
         let said = of(5_000).unwrap_err();
-        assert!(said.contains("255 letters") && said.len() < 400, "{said}");
+        assert!(said.contains("255 characters") && said.len() < 400, "{said}");
     }
 
     #[test]

@@ -361,6 +361,11 @@ async fn remove(requests: &Requests, namespace: &str) -> Option<String> {
     remove_until(requests, namespace, Instant::now() + REMOVAL).await
 }
 
+/// Whether it says that this user may not: to ask again changes nothing.
+pub(crate) fn is_right_missing(why: &str) -> bool {
+    why.contains(" is forbidden: User ")
+}
+
 /// The same, and no longer than until then.
 pub(super) async fn remove_until(
     requests: &Requests,
@@ -381,6 +386,7 @@ pub(super) async fn remove_until(
             Ok(Left::Namespace) if Instant::now() >= end => {
                 return Some("it takes longer than a minute to be removed".to_owned());
             }
+            Err(why) if is_right_missing(&why) => return Some(why),
             // An API server that is away for a moment is asked again.
             Err(why) if Instant::now() >= end => return Some(why),
             Ok(Left::Namespace) | Err(_) => sleep(POLL_INTERVAL).await,

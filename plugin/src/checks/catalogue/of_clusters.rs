@@ -411,7 +411,7 @@ pub(super) const CHECKS: [Check; 42] = [
         "nodes forward packets, do not swap, and do not filter reverse paths strictly",
         "Swap as the guide of Cassandra has it, net.ipv4.ip_forward as kubeadm wants it before it joins a node, and rp_filter as \
          Linux documents it: strict, it drops what comes by another interface than that of its way back. Other settings are made by \
-         the init containers of vrouters (sysctl-init.sh); limits of processes and SELinux are not looked at.",
+         the init containers of vrouters (sysctl-init.sh); limits of processes, SELinux and what a single interface has set are not looked at.",
         "sysctl -a",
         Some(probed_node::settings),
     ),

@@ -70,11 +70,14 @@ fn rights_apis_and_owners() {
     let stored =
         but(|world| drop(world.definitions.insert("x".to_owned(), definition("v1alpha1"))));
     assert_eq!(outcome(&stored, "K004"), Outcome::Ok);
-    let mut some = stored.clone();
-    some.definitions.insert("y".to_owned(), Read::Absent);
-    says(&some, "K004", Outcome::Warn, "CRDs of this release are missing: y");
-    let none = but(|world| world.definitions = [("y".to_owned(), Read::Absent)].into());
-    assert_eq!(outcome(&none, "K004"), Outcome::Ok, "nothing is installed");
+    let gone = |deployments: Read<Value>| {
+        but(|world| {
+            world.definitions.insert("admissionpolicies.opensdn.io".to_owned(), Read::Absent);
+            world.deployments.insert("opensdn-webhook".to_owned(), deployments.clone());
+        })
+    };
+    says(&gone(Read::Known(json!({}))), "K004", Outcome::Fail, "nothing is judged");
+    assert_eq!(outcome(&gone(Read::Absent), "K004"), Outcome::Ok, "nothing is installed");
     says(
         &but(|world| drop(world.definitions.insert("x".to_owned(), forbidden()))),
         "K004",

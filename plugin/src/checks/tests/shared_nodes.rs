@@ -28,7 +28,7 @@ fn a_node_has_one_group_of_vrouters() {
     );
     let start = "kubectl patch managers.tf.tungsten.io cluster2 -n other --type=json -p '";
     let path = "/spec/services/vrouters/0/spec/commonConfiguration/nodeSelector";
-    let add = json!([{"op": "add", "path": path, "value": {"<LABEL>": "<VALUE>"}}]);
+    let add = json!([{"op": "add", "path": path, "value": ["LABEL", "VALUE"]}]);
     assert_eq!(verdict(&two, "N107").fix, Some(format!("{start}{add}'")));
     assert_eq!(outcome(&two, "P205"), Outcome::Ok, "their ports are not said besides");
     let apart = beside(json!({"vrouters": vrouters(json!({"rack": "b"}))}));
@@ -63,8 +63,7 @@ fn a_port_of_a_node_is_wanted_by_one_service() {
     );
     // What is not there is made: a patch makes no parents.
     let path = "/spec/services/controls/0/spec/commonConfiguration";
-    let add =
-        json!([{"op": "add", "path": path, "value": {"nodeSelector": {"<LABEL>": "<VALUE>"}}}]);
+    let add = json!([{"op": "add", "path": path, "value": {"nodeSelector": ["LABEL", "VALUE"]}}]);
     let fix = verdict(&beside(json!({"controls": control("control2")})), "P205").fix.unwrap();
     assert!(fix.ends_with(&format!(" -p '{add}'")), "{fix}");
     let zookeeper = |settings: Value| {
