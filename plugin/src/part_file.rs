@@ -5,6 +5,7 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Why nothing can be written there.
 #[derive(Debug, thiserror::Error)]
@@ -109,9 +110,16 @@ impl Drop for PartFile {
     }
 }
 
+/// A file that is younger may be one that a run has just created and not locked yet.
+const YOUNG: Duration = Duration::from_secs(60);
+
 /// Removes what killed runs have left in the folder of files whose names begin and end so. One that a run is writing, and what
 /// cannot be removed, stays: it is in the way of nothing.
 pub(crate) fn remove_left(folder: &Path, start: &str, end: &str) {
+    remove_older(YOUNG, folder, start, end);
+}
+
+fn remove_older(age_of_left: Duration, folder: &Path, start: &str, end: &str) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
@@ -121,8 +129,11 @@ pub(crate) fn remove_left(folder: &Path, start: &str, end: &str) {
         });
         let part = entry.path();
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        let changed = entry.metadata().and_then(|metadata| metadata.modified());
+        let is_old = changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > age_of_left));
         if is_left
             && is_file
+            && is_old
             && let Ok(file) = File::open(&part)
             && lock(&file, &part).is_ok()
         {
@@ -233,6 +244,8 @@ mod tests {
         fs::create_dir(folder.path().join("a-3.gz.part")).unwrap();
         let at_work = PartFile::begin(&folder.path().join("a-4.gz")).unwrap();
         remove_left(folder.path(), "a-", ".gz");
+        assert_eq!(names(folder.path()).len(), 6, "they may be of a run that has just started");
+        remove_older(Duration::ZERO, folder.path(), "a-", ".gz");
         let left = ["a-1.txt.part", "a-2.gz", "a-3.gz.part", "a-4.gz.part", "b-1.gz.part"];
         assert_eq!(names(folder.path()), left);
         at_work.finish().unwrap();

@@ -179,6 +179,10 @@ impl StatusReport {
     }
 }
 
+/// Why objects of some kinds were not read that nothing shows to be there.
+pub(crate) const NOT_ASKED_FOR: &str =
+    "no more lists are asked for; name the component: kubectl opensdn status KIND";
+
 impl World {
     /// What could not be read.
     fn not_read(&self) -> Vec<NotRead> {
@@ -206,9 +210,7 @@ impl World {
         if !self.not_listed.is_empty() {
             let kinds = self.not_listed.join(", ");
             let what = format!("objects without a Manager of {kinds}");
-            let why =
-                "no more lists are asked for; name the component: kubectl opensdn status KIND";
-            unread.push(NotRead { what, why: why.to_owned() });
+            unread.push(NotRead { what, why: NOT_ASKED_FOR.to_owned() });
         }
         unread
     }

@@ -1,14 +1,17 @@
 //! What is secret because a Secret of the cluster has it: it is taken out of everything else, whatever stands before it there.
 
-use aho_corasick::{AhoCorasick, BuildError, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, BuildError, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::redact::{REDACTED, is_secret_name};
 
-/// A shorter value is a word as well. Of a name that says nothing it has to be this long, and to look like one of chance.
+/// A shorter value is a word as well.
 const LEAST: usize = 8;
+/// Of a name that says nothing it has to be this long, and to look like one of chance. One that is as long is no piece of a
+/// longer word by chance.
 const LEAST_OF_CHANCE: usize = 16;
 /// A longer one is a file, which has secrets of its own forms.
 const MOST: usize = 4096;
@@ -27,25 +30,32 @@ impl Known {
             let Some(value) = bytes.and_then(|bytes| String::from_utf8(bytes).ok()) else {
                 continue;
             };
-            if is_secret(name, value.trim()) {
-                values.push(value.trim().to_owned());
-                values.push(written.to_owned());
+            let value = value.trim();
+            if is_secret(name, value) {
+                values.extend([value.to_owned(), written.to_owned()]);
+                values.push(utf8_percent_encode(value, NON_ALPHANUMERIC).to_string());
+                values.push(value.replace('\\', "\\\\").replace('"', "\\\""));
             }
         }
         values.sort();
         values.dedup();
         // The longest: one password may begin another.
-        AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(values).map(Self)
+        let mut builder = AhoCorasick::builder();
+        // The other kind takes hundreds of megabytes for a hundred long values.
+        builder.match_kind(MatchKind::LeftmostLongest).kind(Some(AhoCorasickKind::ContiguousNFA));
+        builder.build(values).map(Self)
     }
 
-    /// The text without them, where they are not a piece of a longer word.
+    /// The text without them; of short ones where they are not a piece of a longer word.
     pub(super) fn without(&self, text: String) -> String {
         let is_of_word = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
         let (mut clean, mut copied) = (String::new(), 0);
         for found in self.0.find_iter(&text) {
             let before = text.get(..found.start()).unwrap_or_default();
             let behind = text.get(found.end()..).unwrap_or_default();
-            if is_of_word(before.chars().next_back()) || is_of_word(behind.chars().next()) {
+            let is_piece = is_of_word(behind.chars().next())
+                || (is_of_word(before.chars().next_back()) && !ends_with_escape(before));
+            if found.len() < LEAST_OF_CHANCE && is_piece {
                 continue;
             }
             clean.push_str(text.get(copied..found.start()).unwrap_or_default());
@@ -60,13 +70,27 @@ impl Known {
     }
 }
 
+/// `%3D`, `\n` and the end of a colour: what is behind it begins a word.
+fn ends_with_escape(before: &str) -> bool {
+    let mut last = before.bytes().rev();
+    match [last.next(), last.next(), last.next()] {
+        [Some(one), Some(two), Some(b'%')] => one.is_ascii_hexdigit() && two.is_ascii_hexdigit(),
+        [Some(b'n' | b'r' | b't'), Some(b'\\'), _] => true,
+        [Some(b'm'), Some(b'0'..=b'9' | b'['), _] => true,
+        _ => false,
+    }
+}
+
 fn is_secret(name: &str, value: &str) -> bool {
     let is_one_line = !value.contains(['\n', '\r']) && value.len() <= MOST;
     let has = |of: fn(&u8) -> bool| value.bytes().any(|byte| of(&byte));
-    let is_of_chance = value.len() >= LEAST_OF_CHANCE
-        && has(u8::is_ascii_digit)
-        && has(u8::is_ascii_alphabetic)
-        && !value.contains(['.', ':', '/', ' ', ',']);
+    let is_hex = value.bytes().all(|byte| byte.is_ascii_hexdigit()) && has(u8::is_ascii_alphabetic);
+    let is_base64 =
+        value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=_-".contains(&byte))
+            && has(u8::is_ascii_uppercase)
+            && has(u8::is_ascii_lowercase);
+    let is_of_chance =
+        value.len() >= LEAST_OF_CHANCE && has(u8::is_ascii_digit) && (is_hex || is_base64);
     is_one_line && value.len() >= LEAST && (is_secret_name(name) || is_of_chance)
 }
 
@@ -84,6 +108,8 @@ mod tests {
             data(json!({
                 "password": encoded("correct-horse"), "user": encoded("opensdn-admin"),
                 "pin_password": encoded("1234"), "host": encoded("rabbitmq-1.example.com:5672"),
+                "region": encoded("eu-central-datacenter-2024"), "key2": encoded("q/Zx81+PvBn20aLs=="),
+                "db_password": encoded("a\"b/c d9"),
             })),
             json!({"kind": "Secret"}),
         ];
@@ -98,8 +124,19 @@ mod tests {
     }
 
     #[test]
+    fn it_goes_also_where_it_is_escaped_or_behind_an_escape() {
+        let text = "a=1%3Dcorrect-horse \\ncorrect-horse \u{1b}[31mcorrect-horse x5a9bd09a6415aa77x a%22b%2Fc%20d9 a\\\"b/c d9 \
+                    q/Zx81+PvBn20aLs==";
+        let clean = known().without(text.to_owned());
+        assert_eq!(
+            clean,
+            "a=1%3D<redacted> \\n<redacted> \u{1b}[31m<redacted> x<redacted>x <redacted> <redacted> <redacted>"
+        );
+    }
+
+    #[test]
     fn users_hosts_short_words_and_pieces_of_longer_ones_stay() {
-        let text = "opensdn-admin of rabbitmq-1.example.com:5672 at 1234: incorrect-horses a b";
+        let text = "opensdn-admin of rabbitmq-1.example.com:5672 at 1234: incorrect-horses a b in eu-central-datacenter-2024";
         assert_eq!(known().without(text.to_owned()), text);
     }
 

@@ -285,10 +285,13 @@ fn is_of_another(said: &str) -> bool {
     said.to_ascii_lowercase().starts_with("error trying to reach service")
 }
 
-/// Whether it is etcd that could not for a moment: it has a new leader, or is slow. The API server passes that on as a fault
-/// of its own.
+/// Whether it is etcd that could not for a moment: it has a new leader, or is slow (`api/v3rpc/rpctypes/error.go` of etcd). The
+/// API server passes that on as a fault of its own. Other errors of etcd last: an object that is too large, a full database.
 fn is_of_etcd(said: &str) -> bool {
-    said.starts_with("etcdserver: ")
+    const PASSING: [&str; 4] =
+        ["leader changed", "no leader", "request timed out", "too many requests"];
+    let said = said.strip_prefix("etcdserver: ");
+    said.is_some_and(|said| PASSING.iter().any(|passing| said.starts_with(passing)))
 }
 
 /// What a Status says to people, else the beginning of the text.
@@ -362,6 +365,7 @@ mod tests {
             let before = counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let (code, message) = match request.uri().path() {
                 "/api/v1/fault" => (500, "Internal error occurred: no"),
+                "/api/v1/full" => (500, "etcdserver: mvcc: database space exceeded"),
                 _ if before == 0 => (500, "etcdserver: leader changed"),
                 _ => (200, ""),
             };
@@ -384,6 +388,7 @@ mod tests {
         let get = |path: &str| Request::get(path).body(Vec::new()).unwrap();
         assert_eq!(tries(get("/api/v1/pods")).await, (true, 2));
         assert_eq!(tries(get("/api/v1/fault")).await, (false, 1));
+        assert_eq!(tries(get("/api/v1/full")).await, (false, 1));
         // A creation may have been done.
         let create = Request::post("/api/v1/pods").body(Vec::new()).unwrap();
         assert_eq!(tries(create).await, (false, 1));

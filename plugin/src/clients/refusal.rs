@@ -11,7 +11,7 @@ pub(super) fn advice(status: &Status) -> (&'static str, &'static str) {
         _ if opensdn_error_chain::is_of_webhook(&status.message) => (
             "webhook-silent",
             "the webhook that the cause names does not answer, and is asked about this change: kubectl opensdn status says whether ours \
-             does, kubectl opensdn check --only K007 of which configuration that of others is; until it does, nothing is changed",
+             does, kubectl opensdn check --only K007 to which configuration another belongs; until it does, nothing is changed",
         ),
         _ => ("refused-by-server", ""),
     }

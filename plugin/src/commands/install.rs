@@ -63,7 +63,7 @@ pub(crate) enum DryRun {
     /// It is.
     #[default]
     None,
-    /// Nothing is written, and no cluster asked.
+    /// Nothing is written, nor tried by the API server; `install` asks no cluster then.
     Client,
     /// Nothing is written; the cluster is asked what it would do.
     Server,
@@ -275,16 +275,21 @@ impl Install {
         ui: &mut Ui,
     ) -> Result<Survey, Failure> {
         let takeover = Takeover { adopt, force: self.force_conflicts.clone() };
+        let mut is_looked_at = false;
         loop {
             let (values, before) =
                 chosen(requests, &self.values, &self.place.control_namespace, ui).await?;
             match before.as_ref().map(|before| before.progress) {
-                Some(Progress::Removing) if self.dry_run == DryRun::None => {
+                Some(Progress::Removing) if self.dry_run == DryRun::None && !is_looked_at => {
                     RemovalMark::new(requests, &values.namespace).refuse_if_at_work(ui).await?;
+                    // What there was then may be another's by now.
+                    is_looked_at = true;
+                    continue;
                 }
-                Some(Progress::Removing) => {
+                Some(Progress::Removing) if self.dry_run != DryRun::None => {
                     ui.warn("a removal is at work or was interrupted: what is there may go");
                 }
+                Some(Progress::Removing) => {}
                 Some(Progress::Installing | Progress::Applied) | None => {}
             }
             ui.progress("asking the cluster what would change");

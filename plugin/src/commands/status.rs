@@ -24,7 +24,7 @@ use crate::runtime::Runtime;
 use crate::snapshot::ask::Asker;
 use crate::status::ask::{Scope, world};
 use crate::status::report::{State, StatusReport};
-use crate::status::{Detail, assess};
+use crate::status::{Detail, NOT_ASKED_FOR, assess};
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
@@ -119,7 +119,12 @@ impl Status {
         }
         self.show(&first, ui)?;
         for unread in &first.not_read {
-            ui.note(&in_line(&format!("not read: {}: {}", unread.what, unread.why)));
+            let line = in_line(&format!("not read: {}: {}", unread.what, unread.why));
+            // In a cluster without anything of OpenSDN it would look like a fault.
+            match first.state == State::Absent && unread.why == NOT_ASKED_FOR {
+                true => ui.detail(&line),
+                false => ui.note(&line),
+            }
         }
         if first.not_read.iter().any(|unread| unread.why.contains("cluster scope")) {
             ui.hint("with rights in one namespace only, name it: -n NAMESPACE");
@@ -127,7 +132,7 @@ impl Status {
         let is_well = first.exit() == Exit::Done;
         match (!is_well).then(|| runtime.block_on(self.progress(&client))).flatten() {
             Some(Progress::Removing) => ui.hint(
-                "a removal has started and has not ended: kubectl opensdn uninstall continues it, and says what it waits for",
+                "a removal has started and has not ended: the same kubectl opensdn uninstall, with --purge where it had that, continues it and says what it waits for",
             ),
             Some(Progress::Installing) if first.state == State::Absent => ui.hint(
                 "an installation has started and is not complete: kubectl opensdn install continues it",

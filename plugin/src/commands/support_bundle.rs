@@ -8,7 +8,6 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 use futures::{Stream, StreamExt as _, stream};
 use k8s_openapi::jiff::Timestamp;
-use kube::Client;
 use opensdn_crds::component::Component;
 use opensdn_node_probe::{FORMAT, Wanted};
 use serde_json::Value;
@@ -33,7 +32,7 @@ use crate::output::Output;
 use crate::part_file::PartFileError;
 use crate::probe::image::{image, installed};
 use crate::probe::run::{AT_ONCE, LONGEST_OF_THREE, Run, up_to};
-use crate::probe::{self, Asked, Network, Nodes, readable};
+use crate::probe::{self, Answers, Asked, Network, Nodes, readable};
 use crate::runtime::Runtime;
 use crate::signals::Signals;
 use crate::snapshot::ask::Asker;
@@ -192,9 +191,14 @@ impl SupportBundleCommand {
         runtime.block_on(listed)??;
         self.confirm(&runtime, bundle.bytes(), &plan, ui)?;
         if self.probe {
-            let probed = Box::pin(self.probed(&client, &server, &collector, ui));
-            let probed = runtime.block_on(probed)?;
-            probed.into_iter().try_for_each(|one| bundle.put(one)).map_err(unwritable)?;
+            let run = Box::pin(unless_interrupted(self.run_of_probe(&server, &collector)));
+            let probed = match runtime.block_on(run)? {
+                // It catches signals by itself, and removes its pods then.
+                Ok((run, asked)) => runtime.block_on(run.ask(&client, &asked, ui)),
+                Err(failure) => Err(failure),
+            };
+            let found = found_by_probe(probed, collector.redactor())?;
+            found.into_iter().try_for_each(|one| bundle.put(one)).map_err(unwritable)?;
         }
         let rest = Box::pin(collect(&mut bundle, &collector, plan, &server, ui));
         runtime.block_on(unless_interrupted(rest))??;
@@ -326,14 +330,12 @@ impl SupportBundleCommand {
         (plan::files(&files), unlisted)
     }
 
-    /// How nodes are, by a pod on each.
-    async fn probed(
+    /// What asks how nodes are, by a pod on each.
+    async fn run_of_probe(
         &self,
-        client: &Client,
         server: &str,
         collector: &Collector,
-        ui: &mut Ui,
-    ) -> Result<Vec<Collected>, Failure> {
+    ) -> Result<(Run, Asked), Failure> {
         let asker = collector.asker();
         let date = asker.version(server).await?.date;
         let nodes: Read<Vec<Value>> = asker.list("/api/v1/nodes").await;
@@ -353,16 +355,32 @@ impl SupportBundleCommand {
             ..Wanted::default()
         };
         let name = "opensdn-probe".to_owned();
-        let asked = Asked { name, network: Network::Node, nodes, wanted };
-        let answers = run.ask(client, &asked, ui).await?;
-        let one = |(node, answer): (String, Result<probe::Answer, String>)| {
-            let redactor = collector.redactor();
-            let content = answer.and_then(|answer| document(&answer.findings, redactor));
-            let found = content.map_or_else(Found::Failed, Found::Content);
-            (format!("nodes/{node}/probe.json"), found)
-        };
-        Ok(answers.into_iter().map(one).collect())
+        Ok((run, Asked { name, network: Network::Node, nodes, wanted }))
     }
+}
+
+/// A file for each node. Where none could be looked at the rest is collected all the same, unless that was interrupted.
+fn found_by_probe(
+    probed: Result<Answers, Failure>,
+    redactor: &Redactor,
+) -> Result<Vec<Collected>, Failure> {
+    let answers = match probed {
+        Ok(answers) => answers,
+        Err(failure) if matches!(failure.exit, Exit::Interrupted | Exit::Terminated) => {
+            return Err(failure);
+        }
+        Err(failure) => {
+            let why = std::iter::once(&failure.message).chain(&failure.causes);
+            let why: Vec<&str> = why.map(String::as_str).collect();
+            return Ok(vec![("nodes/probe.json".to_owned(), Found::Failed(why.join(": ")))]);
+        }
+    };
+    let one = |(node, answer): (String, Result<probe::Answer, String>)| {
+        let content = answer.and_then(|answer| document(&answer.findings, redactor));
+        let found = content.map_or_else(Found::Failed, Found::Content);
+        (format!("nodes/{node}/probe.json"), found)
+    };
+    Ok(answers.into_iter().map(one).collect())
 }
 
 /// Writes all that the archive shall have beside lists, as it comes.

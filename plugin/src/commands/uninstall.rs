@@ -189,6 +189,14 @@ impl Uninstall {
         let next = "what is deleted is gone, and the same command continues";
         done.map_err(|failure| failure.half_way(next))?;
         self.answer(&answer, ui)?;
+        let released = removal.kept.iter().filter(|(_, kept)| *kept == Kept::Others);
+        let names: Vec<&str> = released.map(|(key, _)| key.name.as_str()).collect();
+        if !names.is_empty() {
+            let names = names.join(" ");
+            ui.hint(&format!(
+                "when what others have there is gone: kubectl delete namespace {names}"
+            ));
+        }
         Ok(Exit::Done)
     }
 
@@ -299,7 +307,7 @@ fn of_clouds(removal: &Removal, data: Data) -> Option<String> {
     }
 }
 
-/// The custom resources that go only when a controller of others lets them: one that does not runs holds the CRDs.
+/// The custom resources that are gone only when a controller of others releases them. One that does not run holds their CRDs.
 fn held_by_others(removal: &Removal) -> Vec<String> {
     let held: Vec<&Value> =
         removal.custom_resources.iter().filter(|one| is_held_by_others(one)).collect();

@@ -6,7 +6,7 @@ use opensdn_deploy::Phase;
 use serde_json::Value;
 use tokio::time::sleep;
 
-use super::inventory::Progress;
+use super::inventory::{Inventory, Progress};
 use super::object::ObjectKey;
 use super::plan::{Action, DryRun, Planned};
 use super::removal::webhook_configurations;
@@ -76,6 +76,7 @@ impl Applying<'_> {
         if !self.survey.is_done() {
             self.begin(ui).await?;
             for phase in PHASES {
+                self.is_the_last().await?;
                 if phase == Phase::Program {
                     self.is_alone().await?;
                     self.stage.set(Stage::Programs);
@@ -104,13 +105,14 @@ impl Applying<'_> {
     /// That no other install has written other values since, and no removal has begun: what is in the cluster is of both then.
     async fn is_the_last(&self) -> Result<(), Failure> {
         let stored = inventory(self.requests, &self.survey.values.namespace).await?;
-        if stored.as_ref().is_some_and(|stored| stored.progress == Progress::Removing) {
-            let message = "a removal has started meanwhile: what is installed goes again";
-            let hint = "agree with who removes it; when that has ended: the same command";
-            return Err(Failure::new(Exit::Refused, "removal-at-work", message, hint));
-        }
-        if stored.is_none_or(|stored| stored.values == self.survey.values) {
-            return Ok(());
+        match stored {
+            Some(stored) if stored.progress == Progress::Removing => {
+                return Err(removed_meanwhile());
+            }
+            // It was written before the first object.
+            None => return Err(removed_meanwhile()),
+            Some(stored) if stored.values == self.survey.values => return Ok(()),
+            Some(_) => {}
         }
         let message = "another install has written other values meanwhile: what is in the cluster may be of both";
         let hint =
@@ -121,6 +123,13 @@ impl Applying<'_> {
     /// The namespace of the inventory, and the inventory.
     async fn begin(&self, ui: &mut Ui) -> Result<(), Failure> {
         let namespace = &self.survey.values.namespace;
+        let progress = |inventory: &Inventory| inventory.progress;
+        let stored = inventory(self.requests, namespace).await?.as_ref().map(progress);
+        // One that was interrupted is known from the survey.
+        if stored == Some(Progress::Removing) && self.survey.before.as_ref().map(progress) != stored
+        {
+            return Err(removed_meanwhile());
+        }
         let is_it = |one: &&Planned| one.key.kind == "Namespace" && one.key.name == *namespace;
         let own = self.survey.plan.iter().find(is_it);
         // Where it was there before, that is written down before it gets our label: who is killed between the two must
@@ -305,6 +314,12 @@ pub(super) fn is_passing(error: &kube::Error) -> bool {
         }
         _ => false,
     }
+}
+
+fn removed_meanwhile() -> Failure {
+    let message = "a removal has started meanwhile: what this command has created is deleted by it";
+    let hint = "agree with who removes it; when that has ended: the same command";
+    Failure::new(Exit::Refused, "removal-at-work", message, hint)
 }
 
 /// Whose it is was not known when the plan was made.

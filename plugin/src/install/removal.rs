@@ -133,6 +133,12 @@ pub(crate) fn is_held_by_others(stored: &Value) -> bool {
     list(stored, "/metadata/finalizers").filter_map(Value::as_str).any(|one| !is_ours(one))
 }
 
+/// Whether nobody but others holds it: the operator has let it go.
+pub(super) fn is_left_to_others(stored: &Value) -> bool {
+    let mut finalizers = list(stored, "/metadata/finalizers").filter_map(Value::as_str).peekable();
+    finalizers.peek().is_some() && finalizers.all(|one| !is_ours(one))
+}
+
 /// The operator's, and those of Kubernetes' own controllers.
 fn is_ours(finalizer: &str) -> bool {
     let domain = finalizer.split('/').next().unwrap_or_default();
@@ -140,10 +146,10 @@ fn is_ours(finalizer: &str) -> bool {
 }
 
 /// What is said of those that are held.
-pub(super) fn left_to(held: &[Value]) -> String {
-    match held.len() {
+pub(super) fn left_to(held: usize) -> String {
+    match held {
         0 => String::new(),
-        number => format!("; {number} go when controllers of others let them"),
+        number => format!("; {number} are gone once other controllers release them"),
     }
 }
 
@@ -285,6 +291,15 @@ mod tests {
         };
         assert!(held(&["example.com/hold"]) && held(&["opensdn.io/cloud", "hold"]));
         assert!(!held(&["opensdn.io/cloud", "foregroundDeletion"]) && !held(&[]));
+        let left = |finalizers: &[&str]| {
+            is_left_to_others(&json!({"metadata": {"finalizers": finalizers}}))
+        };
+        assert!(left(&["hold"]), "nothing of ours waits for it");
+        assert!(
+            !left(&["opensdn.io/cloud", "hold"]),
+            "the operator has to release its cloud first"
+        );
+        assert!(!left(&[]), "it will be gone");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::inventory::{self, Progress, REMOVAL_SEEN};
 use super::requests::Requests;
@@ -14,9 +14,11 @@ use crate::exit::{Exit, Failure};
 use crate::ui::{Ui, one_line};
 
 /// How often it is said.
-const EVERY: Duration = Duration::from_secs(5);
-/// A removal of which nothing is seen for so long is at work no more.
-const SILENCE: Duration = Duration::from_secs(12);
+const EVERY: Duration = Duration::from_secs(3);
+/// A call that takes longer is given up, and made again.
+const CALL: Duration = Duration::from_secs(5);
+/// A removal of which nothing is seen for so long is at work no more: longer than two calls that are given up.
+const SILENCE: Duration = Duration::from_secs(20);
 
 /// Of the inventory in one namespace.
 #[derive(Clone, Copy)]
@@ -35,7 +37,7 @@ impl<'a> RemovalMark<'a> {
     /// Says it for the first time; whether that is said. Where it is refused, as by the dead webhook of others, the removal is
     /// not held up by it.
     pub(crate) async fn set(self, ui: &mut Ui) -> bool {
-        let said = self.say().await;
+        let said = self.say(None).await;
         if let Err(failure) = &said {
             let why = failure.causes.first().unwrap_or(&failure.message);
             ui.warn(&format!("others do not see that a removal is at work: {}", one_line(why)));
@@ -43,9 +45,15 @@ impl<'a> RemovalMark<'a> {
         said.is_ok()
     }
 
-    async fn say(self) -> Result<(), Failure> {
+    /// Over that version alone, where one is given: what an install has written since stays.
+    async fn say(self, version: Option<&Value>) -> Result<(), Failure> {
         let state = Progress::Removing.word();
-        let patch = json!({"data": {"state": state, REMOVAL_SEEN: Timestamp::now().to_string()}});
+        let metadata = match version {
+            Some(version) => json!({"resourceVersion": version}),
+            None => json!({}),
+        };
+        let seen = Timestamp::now().to_string();
+        let patch = json!({"metadata": metadata, "data": {"state": state, REMOVAL_SEEN: seen}});
         let key = inventory::key(self.namespace);
         self.requests.merge(&key, &patch, "say in the inventory that a removal is at work").await
     }
@@ -54,18 +62,19 @@ impl<'a> RemovalMark<'a> {
     pub(crate) async fn keep(self) -> Failure {
         loop {
             sleep(self.every).await;
-            match self.stored().await {
-                Ok(Some(stored)) if is_removing(&stored) => {
-                    // The next time counts.
-                    let _ = self.say().await;
+            match timeout(CALL, self.stored()).await {
+                Ok(Ok(Some(stored))) if is_removing(&stored) => {
+                    let version = stored.pointer("/metadata/resourceVersion");
+                    // Where it fails the next time counts.
+                    let _ = timeout(CALL, self.say(version)).await;
                 }
-                Ok(Some(_)) => {
+                Ok(Ok(Some(_))) => {
                     let message = "an install has started meanwhile: nothing more is deleted";
                     let hint = "agree with who installs; what is missing now: kubectl opensdn diff";
                     return Failure::new(Exit::Refused, "installed-meanwhile", message, hint);
                 }
                 // It is gone, as it shall be, or the API server does not answer for a moment: the removal sees that itself.
-                Ok(None) | Err(_) => {}
+                Ok(Ok(None) | Err(_)) | Err(_) => {}
             }
         }
     }
@@ -85,10 +94,15 @@ impl<'a> RemovalMark<'a> {
         ui.progress("a removal has started: looking whether it is at work");
         sleep(self.silence).await;
         let now = self.stored().await?;
-        let at_work = now.is_none_or(|now| is_removing(&now) && seen(&now) != seen(&before));
-        if !at_work {
-            ui.note("a removal was interrupted: what it has deleted is made again");
-            return Ok(());
+        let Some(now) = now else { return Ok(()) };
+        match (is_removing(&now), seen(&now) == seen(&before)) {
+            (true, false) => {}
+            (true, true) => {
+                ui.note("a removal was interrupted: what it has deleted is made again");
+                return Ok(());
+            }
+            // Another install has taken it back.
+            (false, _) => return Ok(()),
         }
         let message = "a removal of this installation is at work: nothing has been changed";
         let hint = "wait for its end, or have who runs it stop it; then the same command";

@@ -15,8 +15,8 @@ use super::in_the_way::shortened;
 use super::inventory::{self, Entry, Inventory};
 use super::object::{ObjectKey, is_member};
 use super::removal::{
-    Data, Kept, Stage, is_held_by_others, is_looked_at, is_of_webhook, left_in_namespace, left_to,
-    of_others, stage, webhook_configurations,
+    Data, Kept, Stage, is_held_by_others, is_left_to_others, is_looked_at, is_of_webhook,
+    left_in_namespace, left_to, of_others, stage, webhook_configurations,
 };
 use super::requests::Requests;
 use super::survey::{CONCURRENT, rendered};
@@ -276,10 +276,10 @@ impl Removal {
         if self.data == Some(Data::Purge) {
             // While the operator runs, which may have to let them go. What others hold goes with the CRDs, or holds these.
             work.delete(&self.custom_resources, ui).await?;
-            let (held, ours): (Vec<Value>, Vec<Value>) =
-                self.custom_resources.iter().cloned().partition(is_held_by_others);
-            work.gone("custom resources", &ours, ui).await?;
-            ui.note(&format!("custom resources: {} deleted{}", ours.len(), left_to(&held)));
+            work.gone_or("custom resources", &self.custom_resources, is_left_to_others, ui).await?;
+            let held = self.custom_resources.iter().filter(|one| is_held_by_others(one)).count();
+            let number = self.custom_resources.len() - held;
+            ui.note(&format!("custom resources: {number} deleted{}", left_to(held)));
         }
         for stage in [Stage::Programs, Stage::Policies, Stage::Access, Stage::Definitions] {
             self.stage(&work, stage, ui).await?;
@@ -482,12 +482,23 @@ impl Deleting<'_> {
         objects: &[Value],
         ui: &mut Ui,
     ) -> Result<(), Failure> {
+        self.gone_or(what, objects, |_| false, ui).await
+    }
+
+    /// The same, or until they are such that is not waited for.
+    async fn gone_or(
+        &self,
+        what: &str,
+        objects: &[Value],
+        is_enough: fn(&Value) -> bool,
+        ui: &mut Ui,
+    ) -> Result<(), Failure> {
         let uid = |stored: &Value| stored.pointer("/metadata/uid").cloned().unwrap_or_default();
         let uids: BTreeMap<ObjectKey, Value> =
             objects.iter().map(|one| (ObjectKey::of(one), uid(one))).collect();
         let state = async |key: &ObjectKey| -> Result<State, Failure> {
             Ok(match self.requests.get(key).await? {
-                Some(stored) if uids.get(key) == Some(&uid(&stored)) => {
+                Some(stored) if uids.get(key) == Some(&uid(&stored)) && !is_enough(&stored) => {
                     State::Waiting(self.held_by(key, &stored).await)
                 }
                 _ => State::Ready,

@@ -43,7 +43,7 @@ pub(crate) enum Deletion {
 
 /// Nothing is written by it, and who reads of a failure wants to know that.
 fn trying(object: &Value) -> String {
-    format!("try whether {} would be taken (a dry run)", ObjectKey::of(object))
+    format!("dry-run the apply of {}", ObjectKey::of(object))
 }
 
 impl Requests {

@@ -157,7 +157,7 @@ impl Deadline {
 }
 
 /// Waiting longer helps no webhook that nobody runs.
-pub(super) const OF_WEBHOOK: &str = "of which configuration that webhook is: kubectl opensdn check --only K007; the same command \
+pub(super) const OF_WEBHOOK: &str = "to find the configuration of that webhook: kubectl opensdn check --only K007; the same command \
     continues when it answers, or that is deleted";
 
 /// What has to be done where something is being deleted, and does not go.

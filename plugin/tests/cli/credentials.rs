@@ -76,12 +76,12 @@ fn what_a_credential_plugin_printed_is_shown_nowhere() {
 
 #[test]
 fn a_credential_plugin_that_hangs_is_said_and_has_a_limit_and_one_that_is_not_there_is_named() {
-    let output = with_program("sh", "exec sleep 600", &["--request-timeout", "4s"]);
+    let output = with_program("sh", "exec sleep 30", &["--request-timeout", "10s"]);
     let said = said_without_secret(&output);
     assert_eq!(output.status.code(), Some(3), "{said}");
     for part in [
         "waiting for the credential plugin sh",
-        "the credential plugin sh gave no credentials within 4 s",
+        "the credential plugin sh gave no credentials within 10 s",
         "--request-timeout",
     ] {
         assert!(said.contains(part), "{part:?}: {said}");

@@ -15,6 +15,11 @@ const MOST: usize = 512;
 impl<'a> Scanner<'a> {
     /// The secret in what is behind a name and a blank, which begins at `start`.
     pub(super) fn statement(&self, name: Name<'a>, word: &str, start: usize) -> Option<Span> {
+        // Most words are none of these, and a log has many.
+        let is_named = is_secret(word);
+        if !is_named && !["IDENTIFIED", "identified", "digest"].contains(&word) {
+            return None;
+        }
         let value = near(self.rest(start), MOST);
         let value = value.get(..value.find('\n').unwrap_or(value.len()))?;
         let place = Place { is_key: false, ..self.place(name, start) };
@@ -29,7 +34,7 @@ impl<'a> Scanner<'a> {
                 let length = values::word(value, place);
                 (length > 0).then_some(Span { end: length, ..Span::default() })
             }
-            _ if !is_secret(word) => None,
+            _ if !is_named => None,
             _ if value.starts_with('|') => self.in_table(name, value),
             // `secret "redis-tls" not found` says which one.
             _ if ["secret", "secrets"].iter().any(|end| word.to_lowercase().ends_with(end)) => None,
