@@ -124,8 +124,10 @@ fn remove_older(age_of_left: Duration, folder: &Path, start: &str, end: &str) {
     for entry in entries.flatten() {
         let name = entry.file_name();
         let is_left = name.to_str().is_some_and(|name| {
-            name.strip_suffix(".part").is_some_and(|whole| whole.ends_with(end))
-                && name.starts_with(start)
+            let whole = name.strip_suffix(".part").and_then(|whole| whole.strip_prefix(start));
+            // Between them is a time: what a user has named himself is his.
+            let time = whole.and_then(|whole| whole.strip_suffix(end)).unwrap_or_default();
+            !time.is_empty() && time.chars().all(|one| one.is_ascii_digit() || one == '-')
         });
         let part = entry.path();
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
@@ -238,15 +240,22 @@ mod tests {
     #[test]
     fn what_killed_runs_have_left_under_other_names_is_removed_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["a-1.gz.part", "a-2.gz", "b-1.gz.part", "a-1.txt.part"] {
+        for name in ["a-1.gz.part", "a-2.gz", "b-1.gz.part", "a-1.txt.part", "a-notes.gz.part"] {
             fs::write(folder.path().join(name), "").unwrap();
         }
         fs::create_dir(folder.path().join("a-3.gz.part")).unwrap();
         let at_work = PartFile::begin(&folder.path().join("a-4.gz")).unwrap();
         remove_left(folder.path(), "a-", ".gz");
-        assert_eq!(names(folder.path()).len(), 6, "they may be of a run that has just started");
+        assert_eq!(names(folder.path()).len(), 7, "they may be of a run that has just started");
         remove_older(Duration::ZERO, folder.path(), "a-", ".gz");
-        let left = ["a-1.txt.part", "a-2.gz", "a-3.gz.part", "a-4.gz.part", "b-1.gz.part"];
+        let left = [
+            "a-1.txt.part",
+            "a-2.gz",
+            "a-3.gz.part",
+            "a-4.gz.part",
+            "a-notes.gz.part",
+            "b-1.gz.part",
+        ];
         assert_eq!(names(folder.path()), left);
         at_work.finish().unwrap();
     }

@@ -3,7 +3,7 @@
 use aho_corasick::{AhoCorasick, AhoCorasickKind, BuildError, MatchKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::redact::{REDACTED, is_secret_name};
@@ -32,9 +32,9 @@ impl Known {
             };
             let value = value.trim();
             if is_secret(name, value) {
-                values.extend([value.to_owned(), written.to_owned()]);
-                values.push(utf8_percent_encode(value, NON_ALPHANUMERIC).to_string());
-                values.push(value.replace('\\', "\\\\").replace('"', "\\\""));
+                let unpadded = written.trim_end_matches('=');
+                values.extend([value, written, unpadded].map(str::to_owned));
+                values.extend(escaped(value));
             }
         }
         values.sort();
@@ -68,6 +68,38 @@ impl Known {
         clean.push_str(text.get(copied..).unwrap_or_default());
         clean
     }
+}
+
+/// The value as URLs, JSON and XML have it. What encoders leave as it is differs (RFC 3986 2.3; forms take `+` for a blank).
+fn escaped(value: &str) -> Vec<String> {
+    const UNRESERVED: AsciiSet =
+        NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+    let url = utf8_percent_encode(value, &UNRESERVED).to_string();
+    let path = url.replace("%2F", "/");
+    let all = utf8_percent_encode(value, NON_ALPHANUMERIC).to_string();
+    let mut urls = vec![url.replace("%20", "+"), path.replace("%20", "+"), url, path, all];
+    urls.extend(urls.clone().iter().map(|url| lower_hex(url)));
+    let json = value.replace('\\', "\\\\").replace('"', "\\\"");
+    let xml = value.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
+    urls.extend([json, xml]);
+    urls
+}
+
+/// `%2f` for `%2F`.
+fn lower_hex(url: &str) -> String {
+    let mut digits = 0;
+    let lower = url.chars().map(|letter| match (letter, digits) {
+        ('%', _) => {
+            digits = 2;
+            letter
+        }
+        (letter, 1 | 2) => {
+            digits -= 1;
+            letter.to_ascii_lowercase()
+        }
+        (letter, _) => letter,
+    });
+    lower.collect()
 }
 
 /// `%3D`, `\n` and the end of a colour: what is behind it begins a word.
@@ -125,12 +157,12 @@ mod tests {
 
     #[test]
     fn it_goes_also_where_it_is_escaped_or_behind_an_escape() {
-        let text = "a=1%3Dcorrect-horse \\ncorrect-horse \u{1b}[31mcorrect-horse x5a9bd09a6415aa77x a%22b%2Fc%20d9 a\\\"b/c d9 \
+        let text = "a=1%3Dcorrect-horse \\ncorrect-horse \u{1b}[31mcorrect-horse x5a9bd09a6415aa77x a%22b%2Fc%20d9 a%22b/c+d9 a%22b%2fc%20d9 a\\\"b/c d9 a&quot;b/c d9 \
                     q/Zx81+PvBn20aLs==";
         let clean = known().without(text.to_owned());
         assert_eq!(
             clean,
-            "a=1%3D<redacted> \\n<redacted> \u{1b}[31m<redacted> x<redacted>x <redacted> <redacted> <redacted>"
+            "a=1%3D<redacted> \\n<redacted> \u{1b}[31m<redacted> x<redacted>x <redacted> <redacted> <redacted> <redacted> <redacted> <redacted>"
         );
     }
 
