@@ -16,7 +16,7 @@ use crate::clients::AsksCluster;
 use crate::exit::{Exit, Failure};
 use crate::install::network_loss::NetworkLoss;
 use crate::install::object::ObjectKey;
-use crate::install::removal::{Data, Kept, is_held_by_others};
+use crate::install::removal::{Data, Kept, OF_CLOUD, is_held_by_others};
 use crate::install::removal_mark::RemovalMark;
 use crate::install::removing::Removal;
 use crate::install::requests::Requests;
@@ -276,9 +276,6 @@ fn show(target: &Target, removal: &Removal, data: Data, ui: &mut Ui) {
         Data::Keep | Data::Purge => {}
     }
 }
-
-/// By which the operator keeps an object until what it has in a cloud is taken away.
-const OF_CLOUD: &str = "opensdn.io/cloud";
 
 /// What of a cloud is behind custom resources: only the operator takes it away.
 fn of_clouds(removal: &Removal, data: Data) -> Option<String> {

@@ -125,9 +125,10 @@ impl Applying<'_> {
         let namespace = &self.survey.values.namespace;
         let progress = |inventory: &Inventory| inventory.progress;
         let stored = inventory(self.requests, namespace).await?.as_ref().map(progress);
-        // One that was interrupted is known from the survey.
-        if stored == Some(Progress::Removing) && self.survey.before.as_ref().map(progress) != stored
-        {
+        let before = self.survey.before.as_ref().map(progress);
+        // A removal that was interrupted is known from the survey; what one has ended is not as the plan has it.
+        let is_removed = before.is_some() && stored.is_none();
+        if is_removed || (stored == Some(Progress::Removing) && before != stored) {
             return Err(removed_meanwhile());
         }
         let is_it = |one: &&Planned| one.key.kind == "Namespace" && one.key.name == *namespace;

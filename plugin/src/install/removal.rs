@@ -139,10 +139,12 @@ pub(super) fn is_left_to_others(stored: &Value) -> bool {
     finalizers.peek().is_some() && finalizers.all(|one| !is_ours(one))
 }
 
+/// By which the operator keeps an object until what it has in a cloud is taken away: the only one of ours.
+pub(crate) const OF_CLOUD: &str = "opensdn.io/cloud";
+
 /// The operator's, and those of Kubernetes' own controllers.
 fn is_ours(finalizer: &str) -> bool {
-    let domain = finalizer.split('/').next().unwrap_or_default();
-    OUR_KINDS.contains(&domain) || ["foregroundDeletion", "orphan"].contains(&finalizer)
+    [OF_CLOUD, "foregroundDeletion", "orphan"].contains(&finalizer)
 }
 
 /// What is said of those that are held.
@@ -290,6 +292,7 @@ mod tests {
             is_held_by_others(&json!({"metadata": {"finalizers": finalizers}}))
         };
         assert!(held(&["example.com/hold"]) && held(&["opensdn.io/cloud", "hold"]));
+        assert!(held(&["tf.tungsten.io/mine"]), "our operator knows no such one");
         assert!(!held(&["opensdn.io/cloud", "foregroundDeletion"]) && !held(&[]));
         let left = |finalizers: &[&str]| {
             is_left_to_others(&json!({"metadata": {"finalizers": finalizers}}))

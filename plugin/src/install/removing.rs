@@ -71,10 +71,11 @@ impl Removal {
         let installation = inventory::installation(namespace);
         let default = Values { namespace: namespace.to_owned(), ..Values::default() };
         let values = inventory.map_or(&default, |inventory| &inventory.values);
-        let entries = match inventory {
-            Some(inventory) => inventory.entries.clone(),
-            None => default_entries(values, &installation)?,
-        };
+        // Also what the inventory does not name any more: who may edit ConfigMaps there may have shortened it.
+        let named = inventory.map(|inventory| inventory.entries.clone()).unwrap_or_default();
+        let known: BTreeSet<ObjectKey> = named.iter().map(|entry| entry.key.clone()).collect();
+        let more = default_entries(values, &installation)?.into_iter();
+        let entries = named.into_iter().chain(more.filter(|entry| !known.contains(&entry.key)));
         let mut removal = Self {
             data: Some(data),
             namespace: namespace.to_owned(),
@@ -82,7 +83,7 @@ impl Removal {
             ..Self::default()
         };
         let mut definitions = Vec::new();
-        for (entry, stored) in stored(requests, entries).await? {
+        for (entry, stored) in stored(requests, entries.collect()).await? {
             if !is_member(&stored, &installation) {
                 removal.foreign.push(entry.key);
                 continue;
@@ -92,8 +93,8 @@ impl Removal {
             }
             let own = [namespace, values.operator.namespace.as_str()];
             match stage(&entry, own, data) {
-                // Without an inventory it is not known whose it is.
-                Ok(Stage::Namespaces) if inventory.is_none() => {
+                // Where the inventory does not name it, it is not known whose it is.
+                Ok(Stage::Namespaces) if !known.contains(&entry.key) => {
                     removal.keep(entry.key, Kept::Unknown)
                 }
                 Ok(Stage::Namespaces) if own.contains(&entry.key.name.as_str()) => {
@@ -286,18 +287,20 @@ impl Removal {
         }
         // A pod on a node that is lost may have restored them before it lost the right.
         work.restored().await?;
-        // Before the inventory goes, which says that they are not ours.
-        for key in &self.released {
-            requests.release(key).await?;
-        }
         let is_inventory =
             |stored: &Value| ObjectKey::of(stored) == inventory::key(&self.namespace);
         let (inventory, left): (Vec<Value>, Vec<Value>) =
             self.left.iter().cloned().partition(is_inventory);
         work.delete(&left, ui).await?;
         self.namespaces(&work, ui).await?;
+        // Before the inventory goes, which says that they are not ours, and after all that may take long: by these labels the
+        // next run, and an install, know the inventory for one.
+        for key in &self.released {
+            requests.release(key).await?;
+        }
         // Where its namespace stays it is the last: without it the next run knows no namespace as ours.
-        work.delete(&inventory, ui).await
+        work.delete(&inventory, ui).await?;
+        work.gone("the inventory", &inventory, ui).await
     }
 
     async fn stage(&self, work: &Deleting<'_>, stage: Stage, ui: &mut Ui) -> Result<(), Failure> {

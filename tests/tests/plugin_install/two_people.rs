@@ -1,14 +1,16 @@
 //! An install and a removal at once, and a removal that is held up.
 
+use std::collections::BTreeMap;
+
 use opensdn_deploy::names::{INVENTORY, NAMESPACE};
-use opensdn_testing::Outcome;
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::{Failed, Outcome};
 use serde_json::json;
 
-use super::Plugin;
 use super::whole::everything;
+use super::{Plugin, only_api_server};
 
 const INSTALL: &str = "install --yes --wait=false";
 
@@ -64,5 +66,45 @@ async fn an_install_changes_nothing_while_a_removal_is_at_work_and_takes_up_one_
     plugin.run(&purge).await?.ended(0);
     let same = async || everything(&sandbox).await.is_ok_and(|now| now == before);
     eventually("the cluster has what it had before", same).await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_inventory_that_was_shortened_hides_nothing_from_a_removal() -> Outcome {
+    let sandbox = only_api_server().await?;
+    let plugin = Plugin::of(&sandbox)?;
+    plugin.run(INSTALL).await?.ended(0);
+    let context = kubectl(&sandbox, &["config", "current-context"]).await?;
+    let purge = format!(
+        "uninstall --purge --confirm {} --dry-run=server -o json",
+        context.success().trim()
+    );
+    let kinds = async || -> Result<BTreeMap<String, usize>, Failed> {
+        let answer = plugin.run(&purge).await?.ended(0).document()?;
+        let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+        for one in answer["removed"].as_array().into_iter().flatten() {
+            *kinds.entry(one["kind"].to_string()).or_default() += 1;
+        }
+        Ok(kinds)
+    };
+    let mut whole = kinds().await?;
+    let shorten = [
+        "-n",
+        NAMESPACE,
+        "patch",
+        "configmap",
+        INVENTORY,
+        "--type=merge",
+        "-p",
+        r#"{"data":{"objects":"[]"}}"#,
+    ];
+    kubectl(&sandbox, &shorten).await?.success();
+    let left = kinds().await?;
+    // Whose the namespaces are is not known any more.
+    whole.remove("\"Namespace\"");
+    assert!(whole.len() > 8, "{whole:?}");
+    for (kind, number) in &whole {
+        assert!(left.get(kind) >= Some(number), "{kind}: {left:?}");
+    }
     Ok(())
 }
