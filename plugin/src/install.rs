@@ -26,6 +26,7 @@
 //! Deliberately not here: the objects themselves (`opensdn-deploy`), and what the commands print.
 
 pub(crate) mod applying;
+pub(crate) mod deleting;
 pub(crate) mod in_the_way;
 pub(crate) mod inventory;
 mod left_rights;

@@ -279,18 +279,15 @@ impl Install {
         loop {
             let (values, before) =
                 chosen(requests, &self.values, &self.place.control_namespace, ui).await?;
-            match before.as_ref().map(|before| before.progress) {
-                Some(Progress::Removing) if self.dry_run == DryRun::None && !is_looked_at => {
+            if before.as_ref().is_some_and(|before| before.progress == Progress::Removing) {
+                if self.dry_run != DryRun::None {
+                    ui.warn("a removal is at work or was interrupted: what is there may go");
+                } else if !is_looked_at {
                     RemovalMark::new(requests, &values.namespace).refuse_if_at_work(ui).await?;
                     // What there was then may be another's by now.
                     is_looked_at = true;
                     continue;
                 }
-                Some(Progress::Removing) if self.dry_run != DryRun::None => {
-                    ui.warn("a removal is at work or was interrupted: what is there may go");
-                }
-                Some(Progress::Removing) => {}
-                Some(Progress::Installing | Progress::Applied) | None => {}
             }
             ui.progress("asking the cluster what would change");
             let survey = Survey::of(requests, values, before, &takeover).await?;

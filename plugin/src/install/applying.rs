@@ -105,14 +105,10 @@ impl Applying<'_> {
     /// That no other install has written other values since, and no removal has begun: what is in the cluster is of both then.
     async fn is_the_last(&self) -> Result<(), Failure> {
         let stored = inventory(self.requests, &self.survey.values.namespace).await?;
-        match stored {
-            Some(stored) if stored.progress == Progress::Removing => {
-                return Err(removed_meanwhile());
-            }
-            // It was written before the first object.
-            None => return Err(removed_meanwhile()),
-            Some(stored) if stored.values == self.survey.values => return Ok(()),
-            Some(_) => {}
+        // It was written before the first object: where there is none any more a removal has ended.
+        let stored = stored.filter(|stored| stored.progress != Progress::Removing);
+        if stored.ok_or_else(removed_meanwhile)?.values == self.survey.values {
+            return Ok(());
         }
         let message = "another install has written other values meanwhile: what is in the cluster may be of both";
         let hint =

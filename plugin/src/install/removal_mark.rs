@@ -116,17 +116,11 @@ fn is_removing(stored: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use kube::{Client, Config};
 
     use super::*;
+    use crate::clients::of_tests;
     use crate::fake_api_server::{FakeApiServer, Reply};
     use crate::output::DocumentFormat;
-
-    fn requests(server: &FakeApiServer) -> Requests {
-        let mut config = Config::new(server.url().parse().unwrap());
-        config.proxy_url = None;
-        Requests::new(Client::try_from(config).unwrap())
-    }
 
     /// The inventory: in which state it is the n-th time it is read, and when the removal has last said so.
     fn inventory(of: fn(usize) -> (&'static str, usize)) -> FakeApiServer {
@@ -148,7 +142,7 @@ mod tests {
 
     async fn refused(of: fn(usize) -> (&'static str, usize)) -> Option<&'static str> {
         let server = inventory(of);
-        let requests = requests(&server);
+        let requests = Requests::new(of_tests(server.url()));
         let mut ui = Ui::plain(anstream::ColorChoice::Never, None::<DocumentFormat>);
         let refused = mark(&requests).refuse_if_at_work(&mut ui).await;
         refused.err().map(|failure| failure.code)
@@ -164,7 +158,7 @@ mod tests {
     #[tokio::test]
     async fn an_install_that_takes_the_inventory_back_ends_the_removal() {
         let server = inventory(|read| (if read < 3 { "removing" } else { "installing" }, 1));
-        let requests = requests(&server);
+        let requests = Requests::new(of_tests(server.url()));
         let failure = mark(&requests).keep().await;
         assert_eq!((failure.exit, failure.code), (Exit::Refused, "installed-meanwhile"));
         let said = server.seen().iter().filter(|one| one.starts_with("PATCH")).count();

@@ -200,22 +200,17 @@ fn hopeless(key: &ObjectKey, why: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use kube::{Client, Config};
     use serde_json::json;
 
     use super::*;
+    use crate::clients::of_tests;
     use crate::fake_api_server::{FakeApiServer, Reply, refusal};
     use crate::install::requests::Requests;
     use crate::output::DocumentFormat;
 
-    fn requests(server: &FakeApiServer) -> Requests {
-        let mut config = Config::new(server.url().parse().unwrap());
-        config.proxy_url = None;
-        Requests::new(Client::try_from(config).unwrap())
-    }
-
     async fn waited(server: &FakeApiServer, timeout: Duration) -> Result<(), Failure> {
-        let (requests, key) = (requests(server), ObjectKey::within("a", "v1", "ConfigMap", "b"));
+        let (requests, key) =
+            (Requests::new(of_tests(server.url())), ObjectKey::within("a", "v1", "ConfigMap", "b"));
         let mut ui = Ui::plain(anstream::ColorChoice::Never, None::<DocumentFormat>);
         let state = async |key: &ObjectKey| -> Result<State, Failure> {
             let stored = requests.get(key).await?;

@@ -183,7 +183,7 @@ fn asked_by_proxy() -> FakeApiServer {
 }
 
 /// All that is in the archive, one file after the other.
-fn unpacked(archive: &Path) -> String {
+pub(crate) fn unpacked(archive: &Path) -> String {
     let output = Command::new("tar").arg("-xzOf").arg(archive).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()

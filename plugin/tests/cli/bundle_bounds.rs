@@ -4,24 +4,18 @@
 #![allow(clippy::unwrap_used, reason = "a test may end here, and the line says where")]
 
 use std::fs;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::bundle::unpacked;
 use crate::fake_api_server::{FakeApiServer, Reply, refusal, version};
 use crate::program;
 
 const NAMESPACE: &str = "/api/v1/namespaces/opensdn-system";
 /// What is asked for of a log.
 const MOST: usize = 10 << 20;
-
-fn unpacked(archive: &Path) -> String {
-    let output = Command::new("tar").arg("-xzOf").arg(archive).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
 
 /// One pod, whose kubelet does not keep to `limitBytes`.
 fn of_a_long_log() -> FakeApiServer {
