@@ -44,6 +44,8 @@ pub enum Count {
 pub struct Containers {
     /// Those that do the work.
     pub main: &'static [&'static str],
+    /// Those that do it where the settings ask for it.
+    pub asked: &'static [&'static str],
     /// Init containers, which prepare the node.
     pub init: &'static [&'static str],
     /// Init containers that not every node needs.
@@ -260,6 +262,7 @@ pub static COMPONENTS: &[Component] = &[
                 "nodemanager",
                 "provisioner",
             ],
+            asked: &[],
             init: &["nodeinit", "nodeinit-status-prefetch", "nodeinit-tools-prefetch"],
             conditional: &[],
         },
@@ -373,15 +376,16 @@ pub static COMPONENTS: &[Component] = &[
         longest_name: 41,
         containers: Containers {
             main: &["provisioner", "nodemanager", "vrouteragent"],
+            asked: &["vrouteragentdpdk"],
             init: &[
                 "vroutercni",
                 "nodeinit",
                 "nodeinit-status-prefetch",
                 "nodeinit-tools-prefetch",
             ],
-            conditional: &["vrouterkernelinit", "vrouterkernelbuildinit"],
+            conditional: &["vrouterkernelinit", "vrouterkernelbuildinit", "vrouterkernelinitdpdk"],
         },
-        // VXLAN and MPLS over UDP are the kernel module's.
+        // VXLAN and MPLS over UDP are the data plane's.
         ports: &[
             fixed(9091, "vrouteragent"),
             fixed(8085, "vrouteragent"),
@@ -476,7 +480,8 @@ impl Component {
 impl Containers {
     /// Every name that the component has.
     pub fn all(&self) -> impl Iterator<Item = &'static str> {
-        self.main.iter().chain(self.init).chain(self.conditional).copied()
+        let work = self.main.iter().chain(self.asked);
+        work.chain(self.init).chain(self.conditional).copied()
     }
 }
 
@@ -504,7 +509,7 @@ const fn same(one: &[u8], other: &[u8]) -> bool {
 }
 
 const fn main(main: &'static [&'static str]) -> Containers {
-    Containers { main, init: &[], conditional: &[] }
+    Containers { main, asked: &[], init: &[], conditional: &[] }
 }
 
 const fn fixed(number: u16, container: &'static str) -> Port {

@@ -1,8 +1,8 @@
 //! The custom resources of OpenSDN: one module per kind, each with its spec and status types.
 //!
 //! With feature `kube` (the default) the types also carry their schemas, and [`all`] lists every
-//! CustomResourceDefinition. With `types` alone they are plain serde types. Without either there is
-//! only [`component`], the table of facts, which policies compile to WebAssembly.
+//! CustomResourceDefinition. With `types` alone they are plain serde types. Without either there are
+//! only [`component`], the table of facts, and a few rules of values, which policies compile to WebAssembly.
 //!
 //! Three groups of decisions hold for every kind:
 //! - *Drop-in.* Group `tf.tungsten.io` has the fields, JSON names and types of tf-operator, its
@@ -50,6 +50,7 @@ pub mod component;
 pub mod config;
 #[cfg(feature = "types")]
 pub mod control;
+pub mod dpdk;
 #[cfg(feature = "types")]
 pub mod kubemanager;
 #[cfg(feature = "types")]

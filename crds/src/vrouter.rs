@@ -67,9 +67,10 @@ pub struct VrouterSpec {
 #[cfg_attr(feature = "kube", derive(schemars::JsonSchema), schemars(transform = constraints::configuration))]
 #[serde(rename_all = "camelCase")]
 pub struct VrouterConfiguration {
-    /// The images of containers vrouteragent, nodemanager and provisioner, and of the init
-    /// containers vrouterkernelinit (vrouterkernelbuildinit with distribution ubuntu), vroutercni,
-    /// nodeinit, nodeinit-status-prefetch and nodeinit-tools-prefetch.
+    /// The images of containers vrouteragent, nodemanager and provisioner, with dpdk also of
+    /// vrouteragentdpdk, and of the init containers vrouterkernelinit (vrouterkernelbuildinit with
+    /// distribution ubuntu, vrouterkernelinitdpdk with dpdk), vroutercni, nodeinit,
+    /// nodeinit-status-prefetch and nodeinit-tools-prefetch.
     pub containers: Option<Vec<Container>>,
     /// Names of VrouterProfiles in the same namespace whose settings this group uses; later ones
     /// win. tf-operator drops this field.
@@ -77,8 +78,8 @@ pub struct VrouterConfiguration {
     /// Encapsulations of overlay traffic, the preferred one first. Default: what the network has.
     /// tf-operator drops this field.
     pub encapsulation_priorities: Option<Vec<Encapsulation>>,
-    /// Run the data plane as a DPDK process. Unset: the kernel module. tf-operator drops this
-    /// field, and our operator does not run such vrouters so far.
+    /// Run the data plane as a DPDK process, of the container vrouteragentdpdk. It needs huge pages
+    /// and two cores. Unset: the kernel module. tf-operator drops this field.
     pub dpdk: Option<Dpdk>,
     /// Virtual functions of a network interface for workloads. tf-operator drops this field.
     pub sriov: Option<Sriov>,

@@ -97,7 +97,7 @@ pub struct Kernel {}
 )]
 #[serde(rename_all = "camelCase")]
 pub struct Dpdk {
-    /// Cores that forward, as hexadecimal mask (0xf) or list (1,2-3).
+    /// Cores that forward, as hexadecimal mask (0xf) or list (1,2-3): two at least.
     pub core_mask: Option<String>,
     /// Number of 2 MiB huge pages, not bytes.
     #[serde(rename = "hugePages2M")]

@@ -49,6 +49,9 @@ fn section(page: &mut String, component: &Component) -> std::fmt::Result {
     writeln!(page, "| in a Manager | `spec.services.{key}`{many} |")?;
     writeln!(page, "| longest name | {longest_name} characters |")?;
     writeln!(page, "| containers | {} |", in_backticks(containers.main))?;
+    if !containers.asked.is_empty() {
+        writeln!(page, "| where it is asked for | {} |", in_backticks(containers.asked))?;
+    }
     let init = [containers.init, containers.conditional].concat();
     if !init.is_empty() {
         writeln!(page, "| init containers | {} |", in_backticks(&init))?;

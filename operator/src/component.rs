@@ -197,8 +197,8 @@ pub struct Container {
     pub introspect: Option<Introspect>,
     /// What it asks of the node: CPU and memory, in Kubernetes' units.
     pub requests: (&'static str, &'static str),
-    /// The size of huge pages, as Kubernetes names it, and how many MiB of them it has.
-    pub huge_pages: Option<(&'static str, u64)>,
+    /// The sizes of huge pages, as Kubernetes names them, and how many MiB of each it has.
+    pub huge_pages: Vec<(&'static str, u64)>,
     /// What it may do besides, as Kubernetes names capabilities.
     pub capabilities: &'static [&'static str],
     /// Whether it may do everything.

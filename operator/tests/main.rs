@@ -11,6 +11,7 @@
 mod built;
 mod campaign;
 mod config_api;
+mod dpdk;
 mod golden;
 mod nested;
 mod pages;

@@ -6,9 +6,8 @@ use serde_json::json;
 
 use crate::schema::{Fields, HOST, TEXT, VARIABLE};
 
-/// CEL for DPDK or SR-IOV by our own fields.
-const OWN_DATA_PLANE: &str =
-    "(has(self.dpdk) || has(self.sriov) || (has(self.profiles) && size(self.profiles) > 0))";
+/// CEL for DPDK by our own fields: a profile may have it.
+const OWN_DATA_PLANE: &str = "(has(self.dpdk) || (has(self.profiles) && size(self.profiles) > 0))";
 
 pub(super) fn configuration(schema: &mut Schema) {
     lists(schema);
@@ -97,7 +96,6 @@ fn data_plane(schema: &mut Schema) {
                 "{OWN_DATA_PLANE} || !{VARIABLES} || !('AGENT_MODE' in self.envVariablesConfig) || \
                  self.envVariablesConfig['AGENT_MODE'].lowerAscii() != 'dpdk'"
             ),
-            "AGENT_MODE dpdk alone starts no DPDK process: remove it, for no operator runs vrouters on \
-             DPDK so far",
+            "AGENT_MODE dpdk alone starts no DPDK process: remove it, and give dpdk, or a profile that has it",
         );
 }

@@ -53,11 +53,12 @@ fn resources(described: &Described) -> Option<ResourceRequirements> {
     let requests = requests.filter(|(_, amount)| !amount.is_empty());
     let mut requests: BTreeMap<_, _> =
         requests.map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned()))).collect();
-    let pages = described.huge_pages.filter(|(_, amount)| *amount > 0);
-    let pages = pages.map(|(size, amount)| (format!("hugepages-{size}"), mebibytes(amount)));
+    let pages = described.huge_pages.iter().filter(|(_, amount)| *amount > 0);
+    let pages = pages.map(|(size, amount)| (format!("hugepages-{size}"), mebibytes(*amount)));
+    let pages: BTreeMap<_, _> = pages.collect();
     requests.extend(pages.clone());
     (!requests.is_empty()).then(|| ResourceRequirements {
-        limits: pages.map(|(name, amount)| [(name, amount)].into()),
+        limits: (!pages.is_empty()).then_some(pages),
         requests: Some(requests),
         ..ResourceRequirements::default()
     })

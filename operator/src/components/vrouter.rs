@@ -1,5 +1,6 @@
 //! Vrouter: the data plane of a group of nodes. Its image makes the agent's configuration, of parameters and of its node.
 
+mod dpdk;
 mod introspect;
 mod node;
 mod parameters;
@@ -32,6 +33,7 @@ impl ComponentKind for Vrouter {
     fn templates(&self) -> &'static [Template] {
         &[
             template!("vrouter/run-vrouteragent.sh"),
+            template!("vrouter/run-vrouteragentdpdk.sh"),
             template!("vrouter/start-vrouteragent.sh"),
             template!("vrouter/settings.sh"),
             template!("vrouter/params.sh"),
@@ -53,11 +55,11 @@ impl ComponentKind for Vrouter {
     fn describe(&self, given: &Given<'_>) -> Result<Description, SettingsError> {
         let mut settings: VrouterConfiguration = given.settings()?;
         let more = profile::merge(&mut settings, given.profiles)?;
-        profile::check(&settings)?;
         settings.kubernetes_pod_subnet =
             settings::pod_network(&settings, &given.cluster.pod_subnets);
         let control = settings::control(given, &settings);
         let variables = settings::variables(&settings, more);
+        dpdk::check(&settings, &variables)?;
         let around = around(given);
         let mut secrets = passwords(given);
         let secret = settings.metadata_proxy_secret.clone().filter(|secret| !secret.is_empty());
@@ -70,7 +72,7 @@ impl ComponentKind for Vrouter {
         Ok(Description {
             init_containers: node::init_containers(given, &settings),
             containers: containers(&settings, introspect::introspect(&settings, &variables)),
-            files: files(),
+            files: files(&settings),
             values: json!({
                 "settings": parameters::parameters(&settings),
                 "has_metadata_secret": has_secret,
@@ -106,6 +108,7 @@ fn env(settings: &VrouterConfiguration) -> Vec<(&'static str, String)> {
         ("SSL_ENABLE", "True".to_owned()),
     ];
     env.extend(subcluster.map(|name| ("SUBCLUSTER", name)));
+    env.extend(settings::data_plane(settings));
     env
 }
 
@@ -120,20 +123,29 @@ fn containers(settings: &VrouterConfiguration, introspect: Introspect) -> Vec<Co
         readiness: introspect.ports.first().map(|port| Check::Port(*port)),
         introspect: Some(introspect),
         requests: ("100m", "256Mi"),
-        huge_pages: settings::huge_pages(settings),
+        huge_pages: of_agent(settings),
         is_privileged: true,
         pre_stop: Some("/clean-up.sh".to_owned()),
         ..Container::default()
     };
-    vec![
+    let mut containers = vec![
         Container { env: env(settings), ..provisioner::container(NODE_TYPE) },
         Container { env: env(settings), ..node_manager::container(NODE_TYPE, NODE_MANAGER) },
         agent,
-    ]
+    ];
+    containers.extend(settings::is_dpdk(settings).then(|| dpdk::container(settings)));
+    containers
 }
 
-fn files() -> Vec<File> {
-    vec![
+/// Huge pages of the tables of the kernel module. Those of a DPDK process it makes itself, and the agent maps their files
+/// (tf-controller, `src/vnsw/agent/vrouter/ksync/ksync_init.cc:574-606`).
+fn of_agent(settings: &VrouterConfiguration) -> Vec<(&'static str, u64)> {
+    let pages = settings::huge_pages(settings).into_iter();
+    pages.take(usize::from(!settings::is_dpdk(settings))).collect()
+}
+
+fn files(settings: &VrouterConfiguration) -> Vec<File> {
+    let mut files = vec![
         File::shared("run-vrouteragent.sh", "vrouter/run-vrouteragent.sh"),
         File::shared("start-vrouteragent.sh", "vrouter/start-vrouteragent.sh"),
         // Not read again: where a person has changed it, one pod is replaced after the other.
@@ -145,5 +157,8 @@ fn files() -> Vec<File> {
         File::of_pod("vrouter-nodemgr.conf", "vrouter/nodemgr.ini"),
         File::of_pod("vnc_api_lib.ini", "common/vnc_api_lib.ini"),
         File::of_pod("vrouter-provisioner.env", "vrouter/provisioner.sh"),
-    ]
+    ];
+    let of_dpdk = File::shared("run-vrouteragentdpdk.sh", "vrouter/run-vrouteragentdpdk.sh");
+    files.extend(settings::is_dpdk(settings).then_some(of_dpdk));
+    files
 }

@@ -244,8 +244,8 @@ const REASONS: &[Reason] = &[
         "OSDN1814",
         "DPDK is switched on in one place only",
         "AGENT_MODE dpdk alone starts no forwarder: the pods have no DPDK container, and the \
-         agent waits for one. tf-operator drops the field dpdk, and our operator does not run such vrouters so far.",
-        "remove AGENT_MODE",
+         agent waits for one. Our operator makes one of the field dpdk or of a profile that has it; tf-operator drops both.",
+        "remove AGENT_MODE, and give dpdk",
     ),
     reason(
         "OSDN1901",

@@ -9,6 +9,7 @@ use super::node_software::KERNELS;
 use super::probed::{Said, each, unseen, worst};
 use super::probed_dpdk::undriven;
 use super::report::{Outcome, Verdict};
+use super::roles;
 use super::upgrade::Upgrade;
 use super::vrouter_settings::{Group, groups};
 use super::world::{World, runs_on};
@@ -30,11 +31,21 @@ pub(super) fn is_without_vrouter(world: &World, node: &Value) -> Option<Said> {
     (!runs_on(world, VROUTER, node)).then(|| (Outcome::Ok, "no vrouter is to run here".to_owned()))
 }
 
+/// There the kernel has no module of the vrouter, and sends nothing by the interface.
+pub(super) fn is_on_dpdk(groups: &[Group<'_>], node: &Value) -> Option<Said> {
+    let of_node = groups.iter().find(|one| roles::is_selected(&one.service, node))?;
+    let driver = of_node.settings.as_ref().ok()?.dpdk_driver();
+    driver.map(|_| (Outcome::Ok, "the vrouter runs on DPDK here".to_owned()))
+}
+
 pub(super) fn module(world: &World) -> Verdict {
     let is_exchanged = world.upgrade.as_ref().is_some_and(Upgrade::exchanges_vrouters);
     let judged = if is_exchanged { new_module_on } else { module_on };
+    let groups = groups(world);
     each(world, "the module is loaded, or can be", |node, findings| {
-        is_without_vrouter(world, node).unwrap_or_else(|| judged(&findings.kernel))
+        is_without_vrouter(world, node)
+            .or_else(|| is_on_dpdk(&groups, node))
+            .unwrap_or_else(|| judged(&findings.kernel))
     })
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::fabric::{VHOST, fabric};
 use super::probed::{Said, each, worst};
-use super::probed_data_path::is_without_vrouter;
+use super::probed_data_path::{is_on_dpdk, is_without_vrouter};
 use super::report::{Outcome, Verdict};
 use super::vrouter_settings::{Group, groups};
 use super::world::World;
@@ -114,13 +114,6 @@ pub(super) fn offloads(world: &World) -> Verdict {
             .or_else(|| is_on_dpdk(&groups, node))
             .unwrap_or_else(|| offloads_on((world, &groups), node, findings))
     })
-}
-
-/// There the kernel sends nothing by the interface.
-fn is_on_dpdk(groups: &[Group<'_>], node: &Value) -> Option<Said> {
-    let of_node = groups.iter().find(|one| roles::is_selected(&one.service, node))?;
-    let driver = of_node.settings.as_ref().ok()?.dpdk_driver();
-    driver.map(|_| (Outcome::Ok, "the vrouter runs on DPDK here".to_owned()))
 }
 
 fn offloads_on(of_cluster: (&World, &[Group<'_>]), node: &Value, findings: &NodeFindings) -> Said {

@@ -274,7 +274,8 @@ fn of_service<'a>(manager: &'a Value, facts: &'static Component, name: &str) -> 
 }
 
 /// Reasons with which waiting does not help, as the operator gives them.
-const STALLED_REASONS: [&str; 8] = [
+const STALLED_REASONS: [&str; 9] = [
+    "DpdkIncomplete",
     "ImageMissing",
     "NameTaken",
     "NameTooLong",

@@ -155,7 +155,7 @@ fn instead(dead: &[&str], given: &SetFields) -> String {
         hint.push_str(&format!("; {} needs {companions} besides", variable(field)));
     }
     if wants_dpdk {
-        hint.push_str("; no operator runs vrouters on DPDK so far");
+        hint.push_str("; for a DPDK process give dpdk, of which tf-operator knows nothing");
     }
     hint
 }

@@ -16,6 +16,7 @@
 //! protection off are the business of `plaintext`.
 
 mod access;
+mod data_plane;
 mod dead;
 mod functions;
 mod interfaces;
@@ -204,6 +205,7 @@ fn judge(component: &ComponentView<'_, Spec>, nested: bool, verdict: &mut Verdic
         "Vrouter" => {
             values::judge_orchestrator(component, verdict);
             values::judge_pages(component, verdict);
+            data_plane::judge(component, verdict);
             interfaces::judge(component, verdict);
             values::judge_paths(component, verdict);
             functions::judge(component, verdict);
@@ -234,6 +236,7 @@ policy! {
         values::PATHS,
         values::ORCHESTRATOR,
         values::PAGES,
+        data_plane::DPDK,
         signer::SIGNER,
     ],
     validate: [manager, standalone, functions::profile],

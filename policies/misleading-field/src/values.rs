@@ -50,7 +50,7 @@ pub(crate) const PAGES: Message = Message {
     title: "the vrouter's pods ask for huge pages of one size only",
     explanation: "With tf-operator a request for pages of 2M takes the place of that for pages of 1G, even where it is for \
         none, while the agent's script is given both numbers and prefers those of 1G: the vrouter takes pages that \
-        Kubernetes has not reserved for it. Our operator asks for those of 1G, as the script does, and for none of 2M.",
+        Kubernetes has not reserved for it. Our operator asks for those of 1G, as the script does, and for none of 2M; with dpdk for both.",
     hint: "leave one of hugePages2M and hugePages1G, and remove the other",
 };
 
@@ -69,6 +69,10 @@ pub(crate) fn judge_orchestrator(component: &ComponentView<'_, Spec>, verdict: &
 /// `pkg/controller/vrouter/vrouter_ds.go:185-211`); our operator makes the larger one. Less than none is the schema's.
 pub(crate) fn judge_pages(component: &ComponentView<'_, Spec>, verdict: &mut Verdict) {
     let given = &component.spec.service_configuration;
+    // Of a DPDK process some may be of either size, and tf-operator runs none.
+    if given.has("dpdk") {
+        return;
+    }
     let large = given.number("hugePages1G").filter(|pages| *pages > 0);
     let small = given.number("hugePages2M").filter(|pages| *pages >= 0);
     if let (Some(large), Some(small)) = (large, small) {

@@ -135,11 +135,20 @@ struct Configuration {
     small_pages: Option<i64>,
     #[serde(rename = "hugePages1G")]
     large_pages: Option<i64>,
-    dpdk: Option<IgnoredAny>,
+    dpdk: Option<Dpdk>,
     #[serde(deserialize_with = "null_as_default")]
     profiles: Vec<IgnoredAny>,
     #[serde(deserialize_with = "null_as_default")]
     containers: Vec<Container>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Dpdk {
+    #[serde(rename = "hugePages2M")]
+    small_pages: Option<i64>,
+    #[serde(rename = "hugePages1G")]
+    large_pages: Option<i64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -162,7 +171,8 @@ fn manager(request: &Request<Manager>, _: &NoSettings, verdict: &mut Verdict) ->
 /// What a component asks of each of its nodes: a resource, how much, and how a message says it.
 struct Asked {
     message: &'static Message,
-    field: &'static str,
+    /// Where it is said, in the settings.
+    at: &'static str,
     resource: &'static str,
     amount: f64,
     text: String,
@@ -176,36 +186,43 @@ fn asked(component: &ComponentView<'_, Spec>) -> Vec<Asked> {
     all.extend(asked_pages(given));
     if let Some(number) = given.api_worker_count.filter(|number| *number > 1) {
         let text = format!("apiWorkerCount is {number}");
-        let (field, resource) = ("apiWorkerCount", "cpu");
+        let (at, resource) = ("/apiWorkerCount", "cpu");
         let (amount, than) = (quantity::of(number), "the cores of");
-        all.push(Asked { message: &WORKERS, field, resource, amount, text, than });
+        all.push(Asked { message: &WORKERS, at, resource, amount, text, than });
     }
     let heap = given.max_heap_size.as_deref();
     if let Some((text, bytes)) = heap.and_then(|text| Some((text, quantity::bytes(text)?))) {
-        let (field, resource) = ("maxHeapSize", "memory");
+        let (at, resource) = ("/maxHeapSize", "memory");
         let text = format!("maxHeapSize is {text}");
         let (amount, than) = (2.0 * bytes, "half of the memory of");
-        all.push(Asked { message: &HEAP, field, resource, amount, text, than });
+        all.push(Asked { message: &HEAP, at, resource, amount, text, than });
     }
     all
 }
 
-/// Pods ask for pages of one size: of two our operator takes the larger one (`misleading-field` says what tf-operator
-/// takes). Of DPDK the profile or the block says how many.
-fn asked_pages(given: &Configuration) -> Option<Asked> {
-    let pages = [
-        (given.large_pages, "hugePages1G", "hugepages-1Gi", 1_u64 << 30),
-        (given.small_pages, "hugePages2M", "hugepages-2Mi", 2_u64 << 20),
+/// For the kernel module pods ask for pages of one size: of two our operator takes the larger one (`misleading-field` says
+/// what tf-operator takes). For DPDK they ask for both; where the group has no numbers of its own, those of the block hold.
+fn asked_pages(given: &Configuration) -> Vec<Asked> {
+    const OF_BLOCK: [&str; 2] = ["/dpdk/hugePages1G", "/dpdk/hugePages2M"];
+    const OWN: [&str; 2] = ["/hugePages1G", "/hugePages2M"];
+    let is_own = given.small_pages.is_some() || given.large_pages.is_some();
+    let ([at_large, at_small], large, small) = match &given.dpdk {
+        Some(block) if !is_own => (OF_BLOCK, block.large_pages, block.small_pages),
+        _ => (OWN, given.large_pages, given.small_pages),
+    };
+    let sizes = [
+        (large, at_large, "hugepages-1Gi", 1_u64 << 30),
+        (small, at_small, "hugepages-2Mi", 2_u64 << 20),
     ];
-    let mut pages = pages.into_iter().filter_map(|(number, field, resource, size)| {
+    let asked = sizes.into_iter().filter_map(|(number, at, resource, size)| {
         let number = u64::try_from(number?).ok().filter(|number| *number > 0)?;
-        Some((number, field, resource, size))
+        let amount = quantity::of(number.saturating_mul(size));
+        let field = at.trim_start_matches('/').replace('/', ".");
+        let text = format!("{field} asks for {number} pages of each node");
+        let than = "are allocatable on";
+        Some(Asked { message: &HUGE_PAGES, at, resource, amount, text, than })
     });
-    let (number, field, resource, size) = pages.next().filter(|_| given.dpdk.is_none())?;
-    let amount = quantity::of(number.saturating_mul(size));
-    let text = format!("{field} asks for {number} pages of each node");
-    let than = "are allocatable on";
-    Some(Asked { message: &HUGE_PAGES, field, resource, amount, text, than })
+    asked.take(if given.dpdk.is_some() { sizes.len() } else { 1 }).collect()
 }
 
 /// `common` is the Manager's `commonConfiguration`, of a component that it lists.
@@ -240,7 +257,7 @@ fn judge(
         );
         verdict.add(FABRIC_ADDRESS.at(component.setting("/fabricMgmtIP")).says(text));
     }
-    for Asked { message, field, resource, amount, text, than } in asked {
+    for Asked { message, at, resource, amount, text, than } in asked {
         let lacks = |node: &&Node| node.has(resource).is_some_and(|has| has < amount);
         let small: Vec<&Node> = nodes.iter().filter(lacks).collect();
         if !small.is_empty() {
@@ -251,7 +268,7 @@ fn judge(
                 nodes.len(),
                 few(small.iter().map(|node| node.name.as_str()))
             );
-            verdict.add(message.at(component.setting("").key(field)).says(text));
+            verdict.add(message.at(component.setting(at)).says(text));
         }
     }
     Ok(())

@@ -25,8 +25,9 @@ use opensdn_policy_sdk::{
     Message, NoSettings, Outcome, Pointer, Reads, Request, Severity, Verdict, policy,
 };
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
-use names::{KERNEL_BUILD, KERNEL_INIT, NODE_INIT, STATUS, nearest};
+use names::{DPDK, DPDK_INIT, KERNEL_BUILD, KERNEL_INIT, NODE_INIT, STATUS, nearest};
 
 const UNKNOWN: Message = Message {
     code: "OSDN1301",
@@ -44,7 +45,8 @@ const VROUTER: Message = Message {
     title: "the vrouters lack a container that they cannot do without",
     explanation: "Without vrouteragent, nodemanager and provisioner there is no data plane on \
         the node. tf-operator's process ends with a panic on such a Vrouter, and with it the \
-        management of the whole cluster. Our operator makes no pods of it (ImageMissing).",
+        management of the whole cluster. Our operator makes no pods of it (ImageMissing). With dpdk the data plane is the \
+        container vrouteragentdpdk, which only our operator knows.",
     hint: "add the containers with their images",
 };
 
@@ -145,6 +147,7 @@ struct Common {
 struct Service {
     #[serde(deserialize_with = "null_as_default")]
     containers: Vec<Container>,
+    dpdk: Option<IgnoredAny>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -226,6 +229,25 @@ impl Judged<'_> {
         self.given().iter().any(|container| container.name() == name)
     }
 
+    /// Whether DPDK is asked for. A profile may do so: then the container says it.
+    fn is_dpdk(&self) -> bool {
+        self.asks_for_dpdk() || (self.component.kind == "Vrouter" && self.has(DPDK))
+    }
+
+    fn asks_for_dpdk(&self) -> bool {
+        let given = &self.component.spec.service_configuration;
+        self.component.kind == "Vrouter" && given.dpdk.is_some()
+    }
+
+    /// What brings the data plane of a vrouter to the node, but for that which is built there.
+    fn brings_data_plane(&self) -> Option<&'static str> {
+        match self.component.kind {
+            "Vrouter" if self.is_dpdk() => Some(DPDK_INIT),
+            "Vrouter" if !self.ubuntu => Some(KERNEL_INIT),
+            _ => None,
+        }
+    }
+
     fn names(&self, verdict: &mut Verdict) {
         let title = self.component.title();
         for (number, container) in self.given().iter().enumerate() {
@@ -263,8 +285,8 @@ impl Judged<'_> {
         let left_out = |name: &str| {
             OPTIONAL.contains(&name) && self.left_out.split(',').any(|left| left.trim() == name)
         };
-        let main: Vec<&str> =
-            self.known.main.iter().copied().filter(|name| !self.has(name)).collect();
+        let main = self.known.main.iter().copied().chain(self.asks_for_dpdk().then_some(DPDK));
+        let main: Vec<&str> = main.filter(|name| !self.has(name)).collect();
         let needed: Vec<&str> = main.iter().copied().filter(|name| !left_out(name)).collect();
         if !needed.is_empty() {
             let text = format!("{title}: no container {}", needed.join(", "));
@@ -280,15 +302,14 @@ impl Judged<'_> {
                 finding
             });
         }
-        let kernel = self.component.kind == "Vrouter" && !self.ubuntu;
-        let kernel = kernel.then_some(KERNEL_INIT);
-        let init = self.known.init.iter().copied().chain(kernel);
+        let init = self.known.init.iter().copied().chain(self.brings_data_plane());
         let init: Vec<&str> = init.filter(|name| !self.has(name)).collect();
         if !init.is_empty() {
             let text = format!("{title}: no container {}", init.join(", "));
             verdict.add(INIT.at(self.at()).says(text));
         }
-        if self.component.kind == "Vrouter" && self.ubuntu && !self.has(KERNEL_BUILD) {
+        let builds = self.component.kind == "Vrouter" && self.ubuntu && !self.is_dpdk();
+        if builds && !self.has(KERNEL_BUILD) {
             let text = format!("{title}: distribution is ubuntu, and there is no {KERNEL_BUILD}");
             verdict.add(KERNEL.at(self.at()).says(text));
         }

@@ -3,6 +3,8 @@
 
 use opensdn_policy_components::component::Containers;
 
+pub(crate) const DPDK: &str = "vrouteragentdpdk";
+pub(crate) const DPDK_INIT: &str = "vrouterkernelinitdpdk";
 pub(crate) const KERNEL_INIT: &str = "vrouterkernelinit";
 pub(crate) const KERNEL_BUILD: &str = "vrouterkernelbuildinit";
 pub(crate) const NODE_INIT: &str = "nodeinit";
@@ -38,7 +40,7 @@ fn distance(left: &str, right: &str) -> usize {
 mod tests {
     use opensdn_policy_components::component::Component;
 
-    use super::{KERNEL_BUILD, KERNEL_INIT, NODE_INIT, STATUS, distance, nearest};
+    use super::{DPDK, DPDK_INIT, KERNEL_BUILD, KERNEL_INIT, NODE_INIT, STATUS, distance, nearest};
 
     #[test]
     fn counts_edits() {
@@ -60,7 +62,7 @@ mod tests {
     #[test]
     fn the_names_in_the_rules_are_vrouters() {
         let vrouter = Component::of_kind("Vrouter").unwrap().containers;
-        for name in [KERNEL_INIT, KERNEL_BUILD, NODE_INIT, STATUS] {
+        for name in [DPDK, DPDK_INIT, KERNEL_INIT, KERNEL_BUILD, NODE_INIT, STATUS] {
             assert!(vrouter.all().any(|known| known == name), "{name}");
         }
     }

@@ -25,6 +25,7 @@ pub use keystone::KeystoneSecret;
 pub use network::Network;
 /// The facts of the components.
 pub use opensdn_crds::component;
+pub use opensdn_crds::dpdk;
 pub use opensdn_crds::virtual_functions::number_of_virtual_functions;
 
 pub use nulls::null_as_default;

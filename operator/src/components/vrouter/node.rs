@@ -2,7 +2,7 @@
 
 use opensdn_crds::vrouter::VrouterConfiguration;
 
-use super::{env, settings};
+use super::{dpdk, env, settings};
 use crate::component::{Command, Container, Given, Mount, Source, Volume};
 use crate::components::shared::logs;
 
@@ -22,20 +22,11 @@ pub(super) fn init_containers(
 ) -> Vec<Container> {
     let step = |name| Container { name, is_optional: true, ..Container::default() };
     let prefetch = |name| Container { command: Command::Shell("exit 0"), ..step(name) };
-    let builds = given.common.distribution.as_deref() == Some("ubuntu");
     let mut containers = vec![
-        Container {
-            entry: builds.then_some(BUILD),
-            command: Command::OfImage,
-            env: env(settings),
-            mounts: vec![
-                Mount::at("network-scripts", "/etc/sysconfig/network-scripts"),
-                Mount::at("host-usr-bin", "/host/bin"),
-                Mount::at("usr-src", "/usr/src"),
-                Mount::at("lib-modules", "/lib/modules"),
-            ],
-            is_privileged: true,
-            ..step("vrouterkernelinit")
+        if settings::is_dpdk(settings) {
+            dpdk::init_container(settings)
+        } else {
+            kernel_module(given, settings)
         },
         Container {
             command: Command::Shell(INSTALL_CNI),
@@ -75,6 +66,26 @@ pub(super) fn init_containers(
         prefetch("nodeinit-tools-prefetch"),
     ]);
     containers
+}
+
+/// Brings the module and loads it.
+fn kernel_module(given: &Given<'_>, settings: &VrouterConfiguration) -> Container {
+    let builds = given.common.distribution.as_deref() == Some("ubuntu");
+    Container {
+        name: "vrouterkernelinit",
+        is_optional: true,
+        entry: builds.then_some(BUILD),
+        command: Command::OfImage,
+        env: env(settings),
+        mounts: vec![
+            Mount::at("network-scripts", "/etc/sysconfig/network-scripts"),
+            Mount::at("host-usr-bin", "/host/bin"),
+            Mount::at("usr-src", "/usr/src"),
+            Mount::at("lib-modules", "/lib/modules"),
+        ],
+        is_privileged: true,
+        ..Container::default()
+    }
 }
 
 fn image(settings: &VrouterConfiguration, name: &str) -> Option<String> {
@@ -119,5 +130,8 @@ pub(super) fn volumes(settings: &VrouterConfiguration) -> Vec<Volume> {
     if !settings::is_openshift(settings) {
         volumes.push(existing("host-sysctl", "/etc/sysctl.d"));
     }
+    // Where the node's own `vif` reads of which kind the data plane is.
+    let of_dpdk = Volume::folder("host-etc-contrail", "/etc/contrail");
+    volumes.extend(settings::is_dpdk(settings).then_some(of_dpdk));
     volumes
 }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use opensdn_crds::dpdk::MODE;
 use opensdn_crds::vrouter::VrouterConfiguration;
 
-use super::settings::orchestrator;
+use super::dpdk;
+use super::settings::{data_plane, is_dpdk, orchestrator};
 
 const AUTHORITY: &str = "/etc/ssl/certs/kubernetes/ca-bundle.crt";
 const SERVER: (&str, &str) =
@@ -18,18 +20,19 @@ pub(super) fn parameters(settings: &VrouterConfiguration) -> BTreeMap<&'static s
     all.extend(switches(settings));
     let number = |given: Option<i64>, default: i64| Some(given.unwrap_or(default).to_string());
     let sriov = settings.sriov.clone().unwrap_or_default();
-    let dpdk = settings.dpdk.as_ref();
+    // Those of a DPDK process are not the agent's: it would take them once more.
+    let pages = |given: Option<i64>| given.filter(|_| !is_dpdk(settings));
     let given = |value: &Option<String>| value.clone();
     let hypervisor = settings.hypervisor_type.clone().unwrap_or_default();
     let more = [
-        ("AGENT_MODE", dpdk.map(|_| "dpdk".to_owned())),
+        (MODE.0, data_plane(settings).map(|(_, mode)| mode)),
         ("CLOUD_ORCHESTRATOR", Some(orchestrator(settings))),
         ("CONTAINER_LOG_DIR", Some("/var/log/contrail".to_owned())),
-        ("CPU_CORE_MASK", dpdk.and_then(|dpdk| dpdk.core_mask.clone())),
+        ("CPU_CORE_MASK", dpdk::core_mask(settings)),
         ("DPDK_UIO_DRIVER", given(&settings.dpdk_uio_driver)),
         ("FABRIC_SNAT_HASH_TABLE_SIZE", given(&settings.fabric_snat_hash_table_size)),
-        ("HUGE_PAGES_1GB", number(settings.huge_pages_1g, 0)),
-        ("HUGE_PAGES_2MB", number(settings.huge_pages_2m, 0)),
+        ("HUGE_PAGES_1GB", number(pages(settings.huge_pages_1g), 0)),
+        ("HUGE_PAGES_2MB", number(pages(settings.huge_pages_2m), 0)),
         (
             "HYPERVISOR_TYPE",
             Some(hypervisor).filter(|kind| !kind.is_empty()).or(Some("kvm".to_owned())),

@@ -10,8 +10,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::component::SettingsError;
-
 /// Writes into the settings what the profiles say, and returns their variables.
 pub(super) fn merge(
     settings: &mut VrouterConfiguration,
@@ -30,19 +28,6 @@ pub(super) fn merge(
     settings.sriov_physical_interface =
         settings.sriov_physical_interface.take().or(physical_interface);
     Ok(merged.more_config.unwrap_or_default())
-}
-
-/// What is not run yet. It would wait for its data plane without limit.
-pub(super) fn check(settings: &VrouterConfiguration) -> Result<(), SettingsError> {
-    if settings.dpdk.is_none() {
-        return Ok(());
-    }
-    Err(SettingsError::Unfit {
-        reason: "NotSupported",
-        message: "the operator does not run vrouters on DPDK yet: take dpdk, and profiles that have it, out of \
-                  spec.serviceConfiguration"
-            .to_owned(),
-    })
 }
 
 /// The second over the first.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use opensdn_crds::dpdk::MODE;
 use opensdn_crds::vrouter::VrouterConfiguration;
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use crate::component::Given;
 use crate::network::Network;
 
 /// Of what decides how vhost0 is made.
-const NOT_TOLD: [&str; 3] = ["NODE_TYPE", "CLOUD_ORCHESTRATOR", "DATA_NETWORK"];
+const NOT_TOLD: [&str; 4] = [MODE.0, "NODE_TYPE", "CLOUD_ORCHESTRATOR", "DATA_NETWORK"];
 const KUBERNETES: &str = "kubernetes";
 const OPENSHIFT: &str = "openshift";
 
@@ -56,14 +57,20 @@ pub(super) fn is_openshift(settings: &VrouterConfiguration) -> bool {
     settings.cloud_orchestrator.as_deref() == Some(OPENSHIFT)
 }
 
-/// Of either size; of both the larger one, as the image does it.
-pub(super) fn huge_pages(settings: &VrouterConfiguration) -> Option<(&'static str, u64)> {
+pub(super) fn is_dpdk(settings: &VrouterConfiguration) -> bool {
+    settings.dpdk.is_some()
+}
+
+/// Of both sizes, the larger one first. The agent's image takes that alone. DPDK has its memory and its tables in pages of
+/// either (tf-vrouter, `dpdk/vr_dpdk_table_mem.c:204-217`).
+pub(super) fn huge_pages(settings: &VrouterConfiguration) -> Vec<(&'static str, u64)> {
     let mebibytes = |count: Option<i64>, each: u64| {
         let count = count.and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0);
         count.map(|count| count.saturating_mul(each))
     };
     let large = mebibytes(settings.huge_pages_1g, 1024).map(|amount| ("1Gi", amount));
-    large.or_else(|| mebibytes(settings.huge_pages_2m, 2).map(|amount| ("2Mi", amount)))
+    let small = mebibytes(settings.huge_pages_2m, 2).map(|amount| ("2Mi", amount));
+    large.into_iter().chain(small).collect()
 }
 
 /// What decides how vhost0 is made. It is part of the pod, since it is made again only where that is replaced.
@@ -76,7 +83,12 @@ pub(super) fn of_interface(settings: &VrouterConfiguration) -> Vec<(&'static str
     ];
     let own = [("NODE_TYPE", "vrouter".to_owned()), ("CLOUD_ORCHESTRATOR", orchestrator(settings))];
     let given = given.into_iter().filter_map(|(name, value)| Some((name, text(value.as_ref())?)));
-    own.into_iter().chain(given).collect()
+    own.into_iter().chain(data_plane(settings)).chain(given).collect()
+}
+
+/// Of which kind it is, where that is not the usual one.
+pub(super) fn data_plane(settings: &VrouterConfiguration) -> Option<(&'static str, String)> {
+    is_dpdk(settings).then(|| (MODE.0, MODE.1.to_owned()))
 }
 
 /// The network of pods that nodes reach over the fabric: the image makes a route for one

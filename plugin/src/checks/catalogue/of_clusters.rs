@@ -218,7 +218,7 @@ pub(super) const CHECKS: [Check; 42] = [
         "a vrouter module for the running kernel is there, or can be built",
         "Without the module the vrouter does not start. Images since February 2026 build it on the node, with its kernel's headers. \
          With Secure Boot an unsigned module is not loaded. Before an upgrade of vrouters the module that is loaded \
-         counts for nothing: it goes with the earlier pod.",
+         counts for nothing: it goes with the earlier pod. Vrouters on DPDK have none.",
         "uname -r; mokutil --sb-state",
         Some(probed_data_path::module),
     ),

@@ -326,6 +326,16 @@ fn what_a_running_vrouter_has_was_given_to_it() {
 }
 
 #[test]
+fn on_dpdk_no_module_of_the_vrouter_is_looked_for() {
+    let none = |findings: &mut NodeFindings| {
+        findings.kernel.release = is("6.8.0-31-generic");
+        findings.kernel.files = Seen::Is(vec![]);
+    };
+    says(&probed(none), "D301", Outcome::Fail, "no module for 6.8.0");
+    says(&dpdk("vfio-pci", none), "D301", Outcome::Ok, "3/3 nodes");
+}
+
+#[test]
 fn where_dpdk_is_not_asked_for_or_that_is_not_known_nothing_is_claimed() {
     says(&probed(|_| {}), D307, Outcome::Skipped, "no Vrouter asks for DPDK");
     let mut world = probed(|_| {});
