@@ -157,10 +157,11 @@ fn operation(operation: &Operation) -> &'static str {
 
 /// A source with the address at which it can be read; lines are those of these commits.
 fn link(source: &str) -> String {
-    const COMMITS: [(&str, &str); 3] = [
+    const COMMITS: [(&str, &str); 4] = [
         ("tf-container-builder", "701b232"),
         ("tf-controller", "fbb63bc"),
         ("tf-operator", "8786770"),
+        ("tf-vrouter", "e6e94a6"),
     ];
     let (repository, place) = source.split_once(' ').unwrap();
     let commit = COMMITS.iter().find(|(name, _)| *name == repository);
