@@ -1,6 +1,7 @@
 //! Vrouter: the data plane of a group of nodes. Its image makes the agent's configuration, of parameters and of its node.
 
 mod dpdk;
+mod files;
 mod introspect;
 mod node;
 mod parameters;
@@ -14,7 +15,7 @@ use serde_json::json;
 use super::shared::around::{around, credentials, passwords};
 use super::shared::{node_manager, provisioner};
 use crate::component::{
-    Check, ComponentKind, Container, Description, File, Given, Introspect, Password, Quorum,
+    Check, ComponentKind, Container, Description, Given, Introspect, Password, Quorum,
     SettingsError, Template,
 };
 use crate::kind::{Profiles, Workload};
@@ -72,7 +73,7 @@ impl ComponentKind for Vrouter {
         Ok(Description {
             init_containers: node::init_containers(given, &settings),
             containers: containers(&settings, introspect::introspect(&settings, &variables)),
-            files: files(&settings),
+            files: files::files(&settings),
             values: json!({
                 "settings": parameters::parameters(&settings),
                 "has_metadata_secret": has_secret,
@@ -142,23 +143,4 @@ fn containers(settings: &VrouterConfiguration, introspect: Introspect) -> Vec<Co
 fn of_agent(settings: &VrouterConfiguration) -> Vec<(&'static str, u64)> {
     let pages = settings::huge_pages(settings).into_iter();
     pages.take(usize::from(!settings::is_dpdk(settings))).collect()
-}
-
-fn files(settings: &VrouterConfiguration) -> Vec<File> {
-    let mut files = vec![
-        File::shared("run-vrouteragent.sh", "vrouter/run-vrouteragent.sh"),
-        File::shared("start-vrouteragent.sh", "vrouter/start-vrouteragent.sh"),
-        // Not read again: where a person has changed it, one pod is replaced after the other.
-        File::shared("settings.env", "vrouter/settings.sh"),
-        File::shared("10-tf-cni.conf", "vrouter/10-tf-cni.json"),
-        node_manager::SCRIPT,
-        provisioner::SCRIPT,
-        File::of_pod("params.env", "vrouter/params.sh"),
-        File::of_pod("vrouter-nodemgr.conf", "vrouter/nodemgr.ini"),
-        File::of_pod("vnc_api_lib.ini", "common/vnc_api_lib.ini"),
-        File::of_pod("vrouter-provisioner.env", "vrouter/provisioner.sh"),
-    ];
-    let of_dpdk = File::shared("run-vrouteragentdpdk.sh", "vrouter/run-vrouteragentdpdk.sh");
-    files.extend(settings::is_dpdk(settings).then_some(of_dpdk));
-    files
 }
