@@ -5,8 +5,8 @@ use std::process::Output;
 
 use serde_json::Value;
 
-use crate::Failed;
 use crate::sandbox::{Cluster, KubectlError};
+use crate::{Failed, get};
 
 /// What kubectl said.
 pub struct Said {
@@ -78,14 +78,18 @@ pub async fn send(
     Ok(Said::of(&cluster.kubectl_with_input(&arguments, &input).await?))
 }
 
-/// `kubectl get -o json <arguments>`.
+/// What `kubectl get -o json <arguments>` prints.
 ///
 /// # Errors
-/// kubectl cannot be run, or what it says is no JSON.
-///
-/// # Panics
-/// There is no such object.
+/// There is no such object, kubectl cannot be run, or what it says is no JSON.
 pub async fn read(cluster: &Cluster, arguments: &[&str]) -> Result<Value, Failed> {
+    if let Some(answer) = get::get(cluster, arguments).await? {
+        return Ok(answer);
+    }
     let arguments = [&["get", "-o", "json"], arguments].concat();
-    Ok(serde_json::from_str(kubectl(cluster, &arguments).await?.success())?)
+    let said = kubectl(cluster, &arguments).await?;
+    if !said.ok {
+        return Err(format!("kubectl failed: {}", said.err).into());
+    }
+    Ok(serde_json::from_str(&said.out)?)
 }

@@ -13,6 +13,7 @@ pub mod creation_order;
 pub mod development_image;
 pub mod eventually;
 pub mod fault_proxy;
+mod get;
 pub mod image;
 pub mod installer;
 pub mod kubectl;
