@@ -35,6 +35,9 @@ pub fn label_selector(kind: Kind) -> String {
     }
 }
 
+/// Of `commonConfiguration` of a Manager, what no service has of its own.
+const OF_MANAGER: [&str; 2] = ["certKeyLength", "certSigner"];
+
 /// Only what is needed of an object.
 fn prune(kind: Kind, mut object: DynamicObject) -> DynamicObject {
     object.metadata.managed_fields = None;
@@ -53,12 +56,7 @@ fn prune(kind: Kind, mut object: DynamicObject) -> DynamicObject {
             "/status/containerStatuses",
             "/status/initContainerStatuses",
         ],
-        // Those that it has made look at nothing else of it.
-        Kind::Manager => {
-            object.data = Value::Null;
-            object.metadata.generation = None;
-            return object;
-        }
+        Kind::Manager => return only_what_services_read(object),
         Kind::Upgrade => return only_the_upgrade(object),
         _ => return object,
     };
@@ -86,6 +84,21 @@ fn prune(kind: Kind, mut object: DynamicObject) -> DynamicObject {
     }
     object.data = Value::Object(picked);
     object
+}
+
+/// What its services have from it beside their own objects: annotations, and who issues their certificates, with which keys.
+fn only_what_services_read(mut manager: DynamicObject) -> DynamicObject {
+    let common = manager.data.pointer("/spec/commonConfiguration").and_then(Value::as_object);
+    let kept = |(key, _): &(&String, &Value)| OF_MANAGER.contains(&key.as_str());
+    let kept: Map<_, _> = common
+        .into_iter()
+        .flatten()
+        .filter(kept)
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    manager.data = json!({"spec": {"commonConfiguration": kept}});
+    manager.metadata.generation = None;
+    manager
 }
 
 /// Who may make Upgrades may give them annotations of a quarter of a megabyte; and of one that is over nothing is done any more.
@@ -352,6 +365,24 @@ mod tests {
         {
             assert_eq!(kept(phase, goal)["status"]["steps"], json!([]), "{phase}");
         }
+    }
+
+    #[test]
+    fn of_a_manager_is_kept_what_its_services_have_nowhere_else() {
+        let cache = Cache::default();
+        let manager = |bits: i64| {
+            json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager", "metadata": {"name": "m", "namespace": "tf",
+                "uid": "m", "resourceVersion": bits.to_string(), "annotations": {"kept": "yes"}},
+                "spec": {"services": {"large": 1}, "commonConfiguration": {"certKeyLength": bits, "certSigner": "a/b", "x": 1}}})
+        };
+        cache.put(Kind::Manager, read(manager(2048)).unwrap());
+        let kept = cache.get(Kind::Manager, "tf", "m").unwrap();
+        let expected =
+            json!({"spec": {"commonConfiguration": {"certKeyLength": 2048, "certSigner": "a/b"}}});
+        assert_eq!(kept.data, expected);
+        assert_eq!(kept.annotations().len(), 1);
+        let (_, is_different) = cache.put(Kind::Manager, read(manager(4096)).unwrap());
+        assert!(is_different, "its services look at it");
     }
 
     #[test]

@@ -1,0 +1,162 @@
+//! Certificates of a signer of Kubernetes: what the operator asks for, who approves it, and what becomes of what was issued. The signer
+//! is ours, as no program of the sandbox issues certificates that are for servers and clients both: it signs what is approved, with
+//! the names and usages of the request, and nothing else.
+
+#![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::ByteString;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
+use opensdn_testing::eventually::eventually;
+use opensdn_testing::kubectl::{kubectl, send};
+use opensdn_testing::manager::manager;
+use opensdn_testing::operator::Operator;
+use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::{Failed, Outcome};
+use rcgen::{CertificateSigningRequestParams, Issuer, KeyPair};
+use serde_json::{Value, json};
+use time::{Duration, OffsetDateTime};
+
+use crate::operator::{CERTIFICATES, LABEL, TRUST, condition, get, issued_by, pem, ready};
+use crate::operator_given_ca::authority;
+
+const SIGNER: &str = "example.com/opensdn";
+const REQUESTS: [&str; 2] = ["secret", "redis1-secret-requests"];
+/// What a user may give the operator for this.
+const RIGHTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/operator/signer.yaml");
+
+/// Gives it those whose name ends so.
+async fn grant(sandbox: &Sandbox, end: &str) -> Outcome {
+    let all: Vec<Value> = serde_saphyr::from_multiple(&std::fs::read_to_string(RIGHTS)?)?;
+    let is_meant =
+        |one: &&Value| one["metadata"]["name"].as_str().is_some_and(|name| name.ends_with(end));
+    let meant: Vec<&Value> = all.iter().filter(is_meant).collect();
+    assert_eq!(meant.len(), 2, "a role and its binding");
+    for one in meant {
+        send(sandbox, &["create"], one).await?.success();
+    }
+    Ok(())
+}
+
+/// Issues what is approved by now.
+async fn sign(api: &Api<CertificateSigningRequest>, ca: &str, key: &str) -> Outcome {
+    for request in api.list(&ListParams::default()).await?.items {
+        let status = request.status.clone().unwrap_or_default();
+        let conditions = status.conditions.unwrap_or_default();
+        let is_approved = conditions.iter().any(|one| one.type_ == "Approved");
+        if request.spec.signer_name != SIGNER || !is_approved || status.certificate.is_some() {
+            continue;
+        }
+        let issuer = Issuer::from_ca_cert_pem(ca, KeyPair::from_pem(key)?)?;
+        let asked = String::from_utf8(request.spec.request.0.clone())?;
+        let mut params = CertificateSigningRequestParams::from_pem(&asked)?;
+        let seconds = request.spec.expiration_seconds.ok_or("it does not say how long")?;
+        params.params.not_before = OffsetDateTime::now_utc() - Duration::hours(1);
+        params.params.not_after = OffsetDateTime::now_utc() + Duration::seconds(seconds.into());
+        let certificate = ByteString(params.signed_by(&issuer)?.pem().into_bytes());
+        let patch = json!({"status": {"certificate": certificate}});
+        let params = PatchParams::default();
+        api.patch_status(&request.name_any(), &params, &Patch::Merge(&patch)).await?;
+    }
+    Ok(())
+}
+
+/// The names of all requests.
+async fn requests(sandbox: &Sandbox) -> Result<BTreeSet<String>, Failed> {
+    let api: Api<CertificateSigningRequest> = Api::all(sandbox.client()?);
+    let all = api.list(&ListParams::default()).await?.items;
+    Ok(all.iter().map(kube::ResourceExt::name_any).collect())
+}
+
+async fn says(sandbox: &Sandbox, words: &str) {
+    let what = format!("the status says {words}");
+    eventually(&what, async || condition(sandbox, "Ready").await.2.contains(words)).await;
+}
+
+fn secret(certificates: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "contrail-ca-certificate", "namespace": "tf"},
+        "stringData": {"ca-bundle.crt": certificates}})
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_signer_of_kubernetes_issues_the_certificates_once_each_request_is_approved() -> Outcome {
+    let sandbox = Sandbox::builder().simulated_nodes(3).start().await?;
+    let operator = Operator::install(&sandbox, 1).await?;
+    for node in ["node-0", "node-1"] {
+        kubectl(&sandbox, &["label", "node", node, LABEL]).await?.success();
+    }
+    let (ca, key) = authority("signer")?;
+    let mut it =
+        manager("tf", "it", &["Redis"], |name| format!("registry.example.com/{name}:R24.1"));
+    it["spec"]["commonConfiguration"] = json!({"certSigner": SIGNER, "certKeyLength": 3072});
+    send(&sandbox, &["create"], &it).await?.success();
+
+    // What it lacks is named, one after the other.
+    says(&sandbox, "Secret contrail-ca-certificate").await;
+    assert_eq!(
+        requests(&sandbox).await?,
+        BTreeSet::new(),
+        "none is asked for whose issuer none would trust"
+    );
+    send(&sandbox, &["create"], &secret(&ca)).await?.success();
+    says(&sandbox, "certificatesigningrequests").await;
+    grant(&sandbox, "ask-signer").await?;
+    says(&sandbox, "kubectl certificate approve opensdn-operator-tf-redis1-").await;
+    let is_asked = async || requests(&sandbox).await.is_ok_and(|all| all.len() == 4);
+    eventually("two certificates for each of two nodes are asked for", is_asked).await;
+    let asked = requests(&sandbox).await?;
+
+    // An operator that takes over asks for nothing again.
+    operator.kill(0);
+    operator.start(0)?;
+    let api: Api<CertificateSigningRequest> = Api::all(sandbox.client()?);
+    for name in &asked {
+        let request = api.get(name).await?;
+        let asked = CertificateSigningRequestParams::from_pem(&String::from_utf8(
+            request.spec.request.0.clone(),
+        )?)?;
+        let key = asked.public_key.der_bytes().len();
+        assert!(
+            (384..512).contains(&key),
+            "it is one of 3072 bits, as the Manager says, and has {key} bytes"
+        );
+        let request = serde_json::to_string(&request)?;
+        assert!(!request.contains("PRIVATE"), "{request}");
+        kubectl(&sandbox, &["certificate", "approve", name]).await?.success();
+    }
+    let is_ready = async || {
+        let signed = sign(&api, &ca, &key).await.is_ok();
+        signed && condition(&sandbox, "Ready").await.0 == "True"
+    };
+    eventually("the Redis is Ready", is_ready).await;
+    assert_eq!(requests(&sandbox).await?, asked);
+    assert_eq!(issued_by(&sandbox, &ca).await?.len(), 2);
+    let trusted = get(&sandbox, TRUST).await["data"]["ca-bundle.crt"].clone();
+    let trusted = trusted.as_str().unwrap_or_default();
+    let own = pem(&sandbox, "ca.crt").await?;
+    assert!(trusted.contains(ca.trim()) && trusted.contains(own.trim()), "{trusted}");
+    let is_forgotten = async || {
+        get(&sandbox, REQUESTS).await["data"].as_object().is_none_or(|data| data.is_empty())
+    };
+    eventually("no key is kept beside those of the certificates", is_forgotten).await;
+    let names: Vec<String> = get(&sandbox, CERTIFICATES).await["data"]
+        .as_object()
+        .map(|data| data.keys().cloned().collect())
+        .unwrap_or_default();
+    assert_eq!(names.len(), 8, "{names:?}");
+
+    // With the right to it the operator approves what it asks for, of this signer and of no other.
+    grant(&sandbox, "approve").await?;
+    kubectl(&sandbox, &["label", "node", "node-2", LABEL]).await?.success();
+    let has_three = async || {
+        let signed = sign(&api, &ca, &key).await.is_ok();
+        signed && issued_by(&sandbox, &ca).await.is_ok_and(|all| all.len() == 3)
+    };
+    eventually("the third member has certificates, too", has_three).await;
+    ready(&sandbox).await;
+    Ok(())
+}
