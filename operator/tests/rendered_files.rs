@@ -14,6 +14,8 @@ const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
 /// What it makes of its files shows the real one (`lab_servers.rs`).
 const REAL_PROGRAM: &str = "stunnel";
 const CERTIFICATES: &str = "/etc/certificates/";
+/// What a script makes of a certificate and its key, for Java.
+const KEYSTORE: &str = "/etc/keystore/server-keystore.jks";
 const AUTHORITY: &str = "/etc/ssl/certs/kubernetes/ca-bundle.crt";
 
 /// The files of all ConfigMaps of a golden file, by key.
@@ -28,12 +30,7 @@ fn files(path: &Path) -> Vec<(String, String)> {
 /// Makes the certificates that the text names, and has it name them where they are.
 fn with_certificates(text: &str, folder: &Path, authority: &Authority) -> String {
     let now = OffsetDateTime::now_utc();
-    let words = text.split(|c: char| c.is_whitespace() || "'\";".contains(c));
-    for word in words.filter_map(|word| word.strip_prefix(CERTIFICATES)) {
-        let side = if word.starts_with("server") { "server" } else { "client" };
-        let address = word.trim_start_matches("server-").trim_start_matches("client-");
-        let address =
-            address.trim_start_matches("key-").trim_end_matches(".crt").trim_end_matches(".pem");
+    let leaf_of = |address: &str, side: &str| {
         let profile = LeafProfile {
             common_name: address.to_owned(),
             names: vec![address.to_owned()],
@@ -41,12 +38,26 @@ fn with_certificates(text: &str, folder: &Path, authority: &Authority) -> String
             usage: if side == "server" { Usage::ServerAndClient } else { Usage::Client },
             key: KeyKind::default(),
         };
-        let leaf = authority.issue(&profile, now).unwrap();
+        authority.issue(&profile, now).unwrap()
+    };
+    let words = text.split(|c: char| c.is_whitespace() || "'\";".contains(c));
+    for word in words.filter_map(|word| word.strip_prefix(CERTIFICATES)) {
+        let side = if word.starts_with("server") { "server" } else { "client" };
+        let address = word.trim_start_matches("server-").trim_start_matches("client-");
+        let address =
+            address.trim_start_matches("key-").trim_end_matches(".crt").trim_end_matches(".pem");
+        let leaf = leaf_of(address, side);
         fs::write(folder.join(format!("{side}-{address}.crt")), leaf.certificate()).unwrap();
         fs::write(folder.join(format!("{side}-key-{address}.pem")), leaf.key()).unwrap();
     }
     let bundle = folder.join("ca-bundle.crt");
     fs::write(&bundle, authority.certificate()).unwrap();
+    let keystore = folder.join("keystore.pem");
+    if text.contains(KEYSTORE) {
+        let leaf = leaf_of("192.0.2.10", "server");
+        fs::write(&keystore, [leaf.certificate(), leaf.key()].concat()).unwrap();
+    }
+    let text = text.replace(KEYSTORE, &keystore.display().to_string());
     let text = text.replace(CERTIFICATES, &format!("{}/", folder.display()));
     text.replace(AUTHORITY, &bundle.display().to_string())
 }

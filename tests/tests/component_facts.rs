@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 use opensdn_crds::component::{COMPONENTS, Port};
 
 /// What a real program is used for in the lab, instead of the stand-in.
-const REAL_PROGRAMS: [&str; 6] =
-    ["cassandra", "dnsmasq", "kafka", "rabbitmq", "redis", "zookeeper"];
+const REAL_PROGRAMS: [&str; 5] = ["cassandra", "dnsmasq", "rabbitmq", "redis", "zookeeper"];
 
 /// The name of the stand-in for a container: node managers are one program each.
 fn stand_in_for(kind: &str, container: &str) -> String {

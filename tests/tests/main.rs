@@ -21,6 +21,7 @@ mod lab_connectivity;
 mod lab_ends;
 mod lab_install;
 mod lab_killed;
+mod lab_manager;
 mod lab_many_nodes;
 mod lab_nested;
 mod lab_operator;

@@ -60,7 +60,7 @@ pub(crate) enum Endpoint {
         /// The daemon's own, if the configuration need not say it.
         otherwise: Option<u16>,
     },
-    /// `address:port` in one value.
+    /// `address:port` in one value, with or without a word and `://` before it.
     Joined(Key),
     /// BIND's: the number after the word `port`, the address before it, if there is one.
     Worded(Key),
@@ -82,6 +82,8 @@ pub(crate) enum Answers {
     Introspect,
     /// A page that says who it is, to a probe over HTTP.
     Page,
+    /// What another server says, where its `address:port` is there; else that page.
+    PageOrForwards(Key),
     /// Nothing: the connection stays open until the peer ends it.
     Nothing,
     /// What another server says, whose `address:port` is there.

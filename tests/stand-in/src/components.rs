@@ -7,7 +7,7 @@
 //! what they leave open is said where it is.
 //!
 //! Deliberately not here: components for which a real program runs (ZooKeeper, RabbitMQ,
-//! Redis, Cassandra, dnsmasq), and Kafka, whose keystore is Java's.
+//! Redis, Cassandra), and dnsmasq, which opens no port before it has a network to serve.
 
 mod needs;
 mod ports;
@@ -45,7 +45,8 @@ pub(crate) static COMPONENTS: &[Component] = &[
                 name: "Config API",
                 endpoint: at(PYTHON, "listen_ip_addr", "listen_port"),
                 transport: Transport::Tcp,
-                answers: Answers::Page,
+                // All of a cluster have one database: a fake may be behind them.
+                answers: Answers::PageOrForwards(key("STAND-IN", "config_api")),
                 tls: Some(ServerTls {
                     secured: Secured::When(key(PYTHON, "config_api_ssl_enable")),
                     pairs: &[pair(PYTHON, "config_api_ssl_certfile", "config_api_ssl_keyfile")],
@@ -361,6 +362,24 @@ pub(crate) static COMPONENTS: &[Component] = &[
                 pairs: &[pair("", "SERVER_CERTFILE", "SERVER_KEYFILE")],
             }),
         }],
+    },
+    Component {
+        name: "kafka",
+        module: "kafka",
+        format: Format::Ini,
+        required: &[key("", "log.dirs"), key("", "num.partitions")],
+        ports: &[Port {
+            name: "broker",
+            endpoint: Endpoint::Joined(key("", "listeners")),
+            transport: Transport::Tcp,
+            answers: Answers::Nothing,
+            // A file that has both: who starts it makes one of the keystore, which is Java's.
+            tls: Some(ServerTls {
+                secured: Secured::Always,
+                pairs: &[pair("", "ssl.keystore.location", "ssl.keystore.location")],
+            }),
+        }],
+        needs: &[zookeeper(key("", "zookeeper.connect"))],
     },
     Component {
         name: "stunnel",

@@ -17,8 +17,6 @@ use crate::plan::{Connection, Server};
 use crate::say;
 use crate::state::{Link, State, names};
 
-/// Between two questions to one server.
-const PAUSE: Duration = Duration::from_secs(1);
 /// For an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -37,13 +35,13 @@ enum Error {
     Silence(#[from] time::error::Elapsed),
 }
 
-/// Keeps asking all servers of all services.
-pub(crate) fn keep_asking(connections: Vec<Connection>, state: &Arc<State>) {
+/// Keeps asking all servers of all services, each again after the pause.
+pub(crate) fn keep_asking(connections: Vec<Connection>, pause: Duration, state: &Arc<State>) {
     for (place, connection) in connections.into_iter().enumerate() {
         for (number, server) in connection.servers.into_iter().enumerate() {
             let (tls, state) = (connection.tls.clone(), Arc::clone(state));
             let watched = Watched { service: connection.service, server, tls };
-            tokio::spawn(async move { watched.watch(&state, (place, number)).await });
+            tokio::spawn(async move { watched.watch(&state, (place, number), pause).await });
         }
     }
 }
@@ -63,8 +61,13 @@ struct Watched {
 }
 
 impl Watched {
-    async fn watch(&self, state: &State, (place, number): (usize, usize)) -> Infallible {
-        let mut pause = time::interval(PAUSE);
+    async fn watch(
+        &self,
+        state: &State,
+        (place, number): (usize, usize),
+        pause: Duration,
+    ) -> Infallible {
+        let mut pause = time::interval(pause);
         pause.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
         loop {
             pause.tick().await;

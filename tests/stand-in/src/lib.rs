@@ -63,6 +63,9 @@ pub struct Arguments {
     /// A file of its configuration; the later goes over the earlier
     #[arg(long = "config", value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
+    /// Seconds between two questions to one server
+    #[arg(long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    ask_every: u64,
 }
 
 /// Why there is no stand-in.
@@ -111,12 +114,12 @@ fn stand_in(arguments: &Arguments) -> Result<(), Error> {
     let plan = Plan::of(component, &configuration).map_err(configuration::Error::from)?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Error::Start)?;
-    let served = runtime.block_on(serve(plan));
+    let served = runtime.block_on(serve(plan, Duration::from_secs(arguments.ask_every)));
     runtime.shutdown_timeout(LAST_MOMENT);
     served
 }
 
-async fn serve(plan: Plan) -> Result<(), Error> {
+async fn serve(plan: Plan, pause: Duration) -> Result<(), Error> {
     let mut terminate = signal(SignalKind::terminate()).map_err(Error::Start)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Start)?;
     let state = Arc::new(State::of(&plan));
@@ -124,7 +127,7 @@ async fn serve(plan: Plan) -> Result<(), Error> {
         Served { component: plan.component, worker: plan.worker, state: Arc::clone(&state) };
     ports::open(plan.listeners, Arc::new(served)).await?;
     connections::announce(&state::down(&state.connections()));
-    connections::keep_asking(plan.connections, &state);
+    connections::keep_asking(plan.connections, pause, &state);
     tokio::select! {
         _ = terminate.recv() => say("ends on SIGTERM"),
         _ = interrupt.recv() => say("ends on SIGINT"),

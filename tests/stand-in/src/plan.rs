@@ -106,16 +106,19 @@ impl Plan {
 }
 
 fn listener(port: &Port, configuration: &Configuration) -> Result<Listener, Problem> {
+    let from = |key, text| {
+        let server = server(text, None).map_err(|what| address_problem(configuration, key, what));
+        server.map(Reply::From)
+    };
     let reply = match port.answers {
         Answers::Introspect => Reply::Introspect,
         Answers::Page => Reply::Page,
+        Answers::PageOrForwards(key) => match configuration.get(key) {
+            Some(text) => from(key, text)?,
+            None => Reply::Page,
+        },
         Answers::Nothing => Reply::Nothing,
-        Answers::Forwards(key) => {
-            let text = configuration.require(key)?;
-            Reply::From(
-                server(text, None).map_err(|what| address_problem(configuration, key, what))?,
-            )
-        }
+        Answers::Forwards(key) => from(key, configuration.require(key)?)?,
     };
     Ok(Listener {
         name: port.name,
@@ -145,7 +148,9 @@ fn address(endpoint: Endpoint, configuration: &Configuration) -> Result<SocketAd
         }
         Endpoint::Joined(key) => {
             let text = configuration.require(key)?;
-            text.parse().map_err(|_| address_problem(configuration, key, text.to_owned()))
+            // Kafka's has `SSL://` before it.
+            let address = text.rsplit_once("://").map_or(text, |(_, address)| address);
+            address.parse().map_err(|_| address_problem(configuration, key, text.to_owned()))
         }
         Endpoint::Worded(key) => {
             let text = configuration.require(key)?;

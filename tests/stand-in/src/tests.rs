@@ -58,8 +58,9 @@ fn plan(component: &'static Component, path: PathBuf) -> Result<Plan, String> {
 
 fn with_sections() -> impl Iterator<Item = &'static Component> {
     let plain = [Format::Ini, Format::Environment];
-    // stunnel's addresses and certificates have a test of their own.
-    COMPONENTS.iter().filter(move |it| plain.contains(&it.format) && it.name != "stunnel")
+    // The addresses and certificates of these have a test of their own.
+    let special = ["stunnel", "kafka"];
+    COMPONENTS.iter().filter(move |it| plain.contains(&it.format) && !special.contains(&it.name))
 }
 
 #[test]
@@ -156,4 +157,25 @@ fn stunnel_forwards_and_needs_its_certificate() {
     let wanted = Server { host: "127.0.0.1".into(), port: 6389 };
     assert_eq!(listener.reply, Reply::From(wanted));
     assert!(listener.tls.is_some());
+}
+
+#[test]
+fn kafka_listens_where_it_says_with_the_keys_that_the_last_file_names() {
+    let component = named("kafka").unwrap();
+    let (folder, path) = written(&BTreeMap::new());
+    let text = "listeners=SSL://10.0.0.1:9092\nlog.dirs=/tmp\nnum.partitions=30\n\
+                ssl.keystore.location=/none/keystore.jks\nzookeeper.connect=10.0.0.1:2181,10.0.0.2:2181\n";
+    std::fs::write(&path, text).unwrap();
+    let said = plan(component, path.clone()).unwrap_err();
+    assert!(said.contains("ssl.keystore.location: read /none/keystore.jks"), "{said}");
+    let pem = folder.path().join("keystore.pem");
+    let made = rcgen::generate_simple_self_signed(["kafka".to_owned()]).unwrap();
+    std::fs::write(&pem, made.cert.pem() + &made.signing_key.serialize_pem()).unwrap();
+    let other = folder.path().join("other");
+    std::fs::write(&other, format!("ssl.keystore.location={}\n", pem.display())).unwrap();
+    let configuration = Configuration::read(component.format, &[path, other]).unwrap();
+    let planned = Plan::of(component, &configuration).unwrap();
+    let listener = planned.listeners.first().unwrap();
+    assert_eq!(listener.address, ([10, 0, 0, 1], 9092).into());
+    assert!(listener.tls.is_some() && planned.connections.iter().all(|one| one.servers.len() == 2));
 }

@@ -14,6 +14,8 @@ use crate::programs::{ProgramsError, program};
 
 /// As a kubelet completes the names in `deploy`.
 const REGISTRY: &str = "docker.io/library";
+/// What an image of a folder runs.
+const ENTRYPOINT: &str = "/entrypoint";
 const PACK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../control-plane/images/pack.sh");
 
 /// Why there is no image.
@@ -58,7 +60,7 @@ impl DevelopmentImage {
     /// It does not build, or cannot be packed.
     pub fn of_ours(name: &str) -> Result<Self, DevelopmentImageError> {
         let name_and_tag = format!("{name}:{}", env!("CARGO_PKG_VERSION"));
-        Self::pack(&name_and_tag, &[(program(name)?, format!("/{name}"))])
+        Self::pack(&name_and_tag, &[ours(name)?], None)
     }
 
     /// Packs programs of this machine, by their names in `/usr/bin`, into an image `NAME:TAG`.
@@ -69,15 +71,31 @@ impl DevelopmentImage {
         name_and_tag: &str,
         programs: &[&str],
     ) -> Result<Self, DevelopmentImageError> {
-        let path =
-            |name: &&str| (PathBuf::from(format!("/usr/bin/{name}")), format!("/bin/{name}"));
-        Self::pack(name_and_tag, &programs.iter().map(path).collect::<Vec<_>>())
+        Self::pack(name_and_tag, &programs.iter().map(installed).collect::<Vec<_>>(), None)
     }
 
-    /// Files, each by its place here and its place there. The first is the program that runs.
+    /// Packs the files of a folder, with a program of ours and programs of this machine that they use. The entrypoint runs
+    /// `/entrypoint` of the folder.
+    ///
+    /// # Errors
+    /// A program does not build or is not installed, or something cannot be packed.
+    pub fn of_folder(
+        name_and_tag: &str,
+        folder: &Path,
+        name: &str,
+        programs: &[&str],
+    ) -> Result<Self, DevelopmentImageError> {
+        let mut all = vec![ours(name)?];
+        all.extend(programs.iter().map(installed));
+        Self::pack(name_and_tag, &all, Some(folder))
+    }
+
+    /// Files, each by its place here and its place there, and those of a folder. Without a folder the first is the program
+    /// that runs.
     fn pack(
         name_and_tag: &str,
         programs: &[(PathBuf, String)],
+        files: Option<&Path>,
     ) -> Result<Self, DevelopmentImageError> {
         let copy_error = |path: &Path| {
             let path = path.to_owned();
@@ -95,16 +113,15 @@ impl DevelopmentImage {
             }
         }
         let archive = folder.path().join("image.tar");
-        let entrypoint = programs.first().map_or("", |(_, path)| path);
-        let output = Command::new(PACK)
-            .args([&format!("{REGISTRY}/{name_and_tag}"), entrypoint])
-            .args([&root, &archive])
-            .output()
-            .map_err(|source| DevelopmentImageError::Run { program: "pack.sh", source })?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            return Err(DevelopmentImageError::Pack(said));
+        let mut entrypoint = programs.first().map_or("", |(_, path)| path);
+        if let Some(files) = files {
+            let mut copy = Command::new("cp");
+            run("cp", copy.arg("-a").args([&files.join("."), &root]))?;
+            entrypoint = ENTRYPOINT;
         }
+        let mut pack = Command::new(PACK);
+        pack.args([&format!("{REGISTRY}/{name_and_tag}"), entrypoint]).args([&root, &archive]);
+        run("pack.sh", &mut pack)?;
         Ok(Self { archive, _folder: folder })
     }
 
@@ -113,6 +130,26 @@ impl DevelopmentImage {
     pub fn archive(&self) -> &Path {
         &self.archive
     }
+}
+
+/// A program of ours, and its place in an image.
+fn ours(name: &str) -> Result<(PathBuf, String), ProgramsError> {
+    Ok((program(name)?, format!("/{name}")))
+}
+
+/// One of this machine, and its place in an image.
+fn installed(name: &&str) -> (PathBuf, String) {
+    (PathBuf::from(format!("/usr/bin/{name}")), format!("/bin/{name}"))
+}
+
+fn run(program: &'static str, command: &mut Command) -> Result<(), DevelopmentImageError> {
+    let output =
+        command.output().map_err(|source| DevelopmentImageError::Run { program, source })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(DevelopmentImageError::Pack(said))
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), DevelopmentImageError> {

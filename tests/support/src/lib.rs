@@ -19,6 +19,7 @@ pub mod installer;
 pub mod kubectl;
 pub mod lab_client;
 pub mod lab_cloud;
+pub mod lab_daemons;
 pub mod lab_image;
 pub mod lab_operator;
 pub mod lab_product;

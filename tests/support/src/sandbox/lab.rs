@@ -36,7 +36,7 @@ use k8s_openapi::api::core::v1::Node as NodeObject;
 use kube::{Api, Client};
 use tokio::task::JoinHandle;
 
-pub use addresses::{MOST_NODES, NodePlan};
+pub use addresses::{CONTROL, MOST_NODES, NodePlan};
 pub use availability::{Missing, available};
 pub use cgroups::CgroupError;
 pub use cluster_services::ClusterServicesError;

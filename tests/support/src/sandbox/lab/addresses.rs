@@ -4,7 +4,7 @@
 use std::net::Ipv4Addr;
 
 /// Where nodes reach the control plane.
-pub(crate) const CONTROL: Ipv4Addr = Ipv4Addr::new(10, 90, 0, 10);
+pub const CONTROL: Ipv4Addr = Ipv4Addr::new(10, 90, 0, 10);
 /// The cluster's name server, a Service.
 pub(crate) const NAME_SERVER: &str = "10.96.0.10";
 /// The network between nodes and control plane has this length of prefix.

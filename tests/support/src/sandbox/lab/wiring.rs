@@ -12,6 +12,9 @@ pub(super) const NODE_FOLDER: &str = "/mnt/node";
 /// Where it finds kubelet and kube-proxy.
 pub(super) const PROGRAMS: &str = "/mnt/programs";
 
+/// Of a node.
+const PROCESSORS: u8 = 8;
+
 /// For the switch: the bridge.
 pub(super) const SWITCH: &str = "\
 ip link set lo up
@@ -58,10 +61,13 @@ fn routes<'a>(nodes: impl Iterator<Item = &'a NodePlan>) -> String {
 }
 
 /// For a node: files of its own. It shares the machine's programs and libraries, but keeps
-/// `/etc`, `/var` and `/run` for itself, so that no two nodes meet there, not even in the
+/// `/etc`, `/opt`, `/var` and `/run` for itself, so that no two nodes meet there, not even in the
 /// `hostPath` of a pod. Its `/sys` shows the interfaces of its own network; control groups are those of this machine, as
-/// kubelet and containerd need them.
+/// kubelet and containerd need them. It shows as many processors as the nodes have that OpenSDN asks for, whatever this
+/// machine has, of which those are online that it has: kubelet counts all, and pods may use those that are online. Pods for
+/// whose requests two are not enough run well on two.
 pub(super) fn files(name: &str, folder: &str, programs: &str) -> String {
+    let last = PROCESSORS - 1;
     format!(
         "\
 mount -t tmpfs -o mode=755 tmpfs /mnt
@@ -69,6 +75,15 @@ mkdir /mnt/node /mnt/programs /mnt/sys
 mount -t sysfs sysfs /mnt/sys
 mount --rbind /sys/fs/cgroup /mnt/sys/fs/cgroup
 umount --recursive --lazy /sys
+online=$(cat /mnt/sys/devices/system/cpu/online)
+mount -t tmpfs -o mode=755 tmpfs /mnt/sys/devices/system/cpu
+if [ -d /mnt/sys/devices/system/node ]; then mount -t tmpfs tmpfs /mnt/sys/devices/system/node; fi
+for number in $(seq 0 {last}); do
+  mkdir -p /mnt/sys/devices/system/cpu/cpu$number/topology
+  echo $number >/mnt/sys/devices/system/cpu/cpu$number/topology/core_id
+  echo 0 >/mnt/sys/devices/system/cpu/cpu$number/topology/physical_package_id
+done
+echo $online >/mnt/sys/devices/system/cpu/online
 mount --move /mnt/sys /sys
 rmdir /mnt/sys
 mount --make-rshared /
@@ -76,7 +91,7 @@ mount -t proc proc /proc
 mount --bind '{folder}' {NODE_FOLDER}
 mount --bind '{programs}' {PROGRAMS}
 cd {NODE_FOLDER}
-mkdir -p etc/cni var/lib/kubelet var/lib/containerd var/lib/cni var/log/pods var/log/containers \
+mkdir -p etc/cni opt var/lib/kubelet var/lib/containerd var/lib/cni var/log/pods var/log/containers \
  var/tmp var/cache volumes
 ln -sfn /run var/run
 for file in alternatives group iproute2 ld.so.cache ld.so.conf ld.so.conf.d mke2fs.conf \
@@ -86,6 +101,7 @@ done
 mount -t tmpfs -o mode=755 tmpfs /run
 mkdir /run/lock
 mount --bind {NODE_FOLDER}/var /var
+if [ -d /opt ]; then mount --bind {NODE_FOLDER}/opt /opt; fi
 echo {name} >etc/hostname
 echo '127.0.0.1 localhost {name}' >etc/hosts
 : >etc/resolv.conf

@@ -1,0 +1,2 @@
+#!/bin/bash
+# There is no vhost0 from which the node would have to get its network back.

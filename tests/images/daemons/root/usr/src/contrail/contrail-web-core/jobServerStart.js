@@ -1,0 +1,1 @@
+// Only its name is of use: bin/opensdn-daemon.
