@@ -35,9 +35,6 @@ pub fn label_selector(kind: Kind) -> String {
     }
 }
 
-/// Of `commonConfiguration` of a Manager, what no service has of its own.
-const OF_MANAGER: [&str; 2] = ["certKeyLength", "certSigner"];
-
 /// Only what is needed of an object.
 fn prune(kind: Kind, mut object: DynamicObject) -> DynamicObject {
     object.metadata.managed_fields = None;
@@ -56,7 +53,13 @@ fn prune(kind: Kind, mut object: DynamicObject) -> DynamicObject {
             "/status/containerStatuses",
             "/status/initContainerStatuses",
         ],
-        Kind::Manager => return only_what_services_read(object),
+        // Those that it has made look at what else it has, and at nothing else of it.
+        Kind::Manager => {
+            let spec = object.data.pointer("/spec").cloned().unwrap_or_default();
+            object.data = json!({ "spec": spec });
+            object.metadata.generation = None;
+            return object;
+        }
         Kind::Upgrade => return only_the_upgrade(object),
         _ => return object,
     };
@@ -84,21 +87,6 @@ fn prune(kind: Kind, mut object: DynamicObject) -> DynamicObject {
     }
     object.data = Value::Object(picked);
     object
-}
-
-/// What its services have from it beside their own objects: annotations, and who issues their certificates, with which keys.
-fn only_what_services_read(mut manager: DynamicObject) -> DynamicObject {
-    let common = manager.data.pointer("/spec/commonConfiguration").and_then(Value::as_object);
-    let kept = |(key, _): &(&String, &Value)| OF_MANAGER.contains(&key.as_str());
-    let kept: Map<_, _> = common
-        .into_iter()
-        .flatten()
-        .filter(kept)
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect();
-    manager.data = json!({"spec": {"commonConfiguration": kept}});
-    manager.metadata.generation = None;
-    manager
 }
 
 /// Who may make Upgrades may give them annotations of a quarter of a megabyte; and of one that is over nothing is done any more.
@@ -368,24 +356,6 @@ mod tests {
     }
 
     #[test]
-    fn of_a_manager_is_kept_what_its_services_have_nowhere_else() {
-        let cache = Cache::default();
-        let manager = |bits: i64| {
-            json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager", "metadata": {"name": "m", "namespace": "tf",
-                "uid": "m", "resourceVersion": bits.to_string(), "annotations": {"kept": "yes"}},
-                "spec": {"services": {"large": 1}, "commonConfiguration": {"certKeyLength": bits, "certSigner": "a/b", "x": 1}}})
-        };
-        cache.put(Kind::Manager, read(manager(2048)).unwrap());
-        let kept = cache.get(Kind::Manager, "tf", "m").unwrap();
-        let expected =
-            json!({"spec": {"commonConfiguration": {"certKeyLength": 2048, "certSigner": "a/b"}}});
-        assert_eq!(kept.data, expected);
-        assert_eq!(kept.annotations().len(), 1);
-        let (_, is_different) = cache.put(Kind::Manager, read(manager(4096)).unwrap());
-        assert!(is_different, "its services look at it");
-    }
-
-    #[test]
     fn what_is_not_needed_of_a_pod_is_not_kept() {
         let cache = Cache::default();
         cache.put(Kind::Pod, read(pod("a", 1, "192.0.2.1")).unwrap());
@@ -408,6 +378,18 @@ mod tests {
         let (cache, mut feed) = (Cache::default(), Feed::new(Kind::Pod, ""));
         assert_eq!(feed.take(&cache, Event::Apply(pod("a", 1, "192.0.2.1"))).len(), 1);
         assert!(feed.take(&cache, Event::Apply(pod("a", 2, "192.0.2.1"))).is_empty());
+    }
+
+    #[test]
+    fn of_a_manager_what_it_wants_is_kept_and_not_how_it_is() {
+        let (cache, mut feed) = (Cache::default(), Feed::new(Kind::Manager, ""));
+        let mut manager = pod("m", 1, "192.0.2.1");
+        manager["spec"] = json!({"commonConfiguration": {"certKeyLength": 4096}});
+        assert_eq!(feed.take(&cache, Event::Apply(manager.clone())).len(), 1);
+        assert_eq!(cache.all(Kind::Manager)[0].data, json!({"spec": manager["spec"]}));
+        manager["metadata"]["resourceVersion"] = json!("2");
+        manager["status"] = json!({"podIP": "192.0.2.2"});
+        assert!(feed.take(&cache, Event::Apply(manager)).is_empty());
     }
 
     #[test]

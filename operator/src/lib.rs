@@ -57,6 +57,7 @@ pub mod probe;
 pub mod reconcile;
 pub mod release;
 pub mod report;
+pub mod services;
 pub mod template;
 mod under_way;
 pub mod upgrade;

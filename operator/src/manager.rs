@@ -1,11 +1,10 @@
 //! One pass over a Manager: each of its services becomes an object of the service's kind, which the controller of
-//! that kind makes run. In the five steps of [`crate::reconcile`], the pure ones in `services.rs` and `status.rs`.
+//! that kind makes run. In the five steps of [`crate::reconcile`], the pure ones in `services.rs` beside this file and `status.rs`.
 //!
 //! What a service waits for it waits for by itself; all objects are there from the start. One that cannot be
 //! written keeps none of the others from being written. An object whose service is gone from the Manager is
 //! deleted only when that is confirmed.
 
-pub mod services;
 pub mod status;
 
 use std::collections::BTreeMap;
@@ -26,7 +25,7 @@ use crate::kind::Kind;
 use crate::names::{self, ADOPT, CONFIRM_LOSS};
 use crate::object::controller_of;
 use crate::reconcile::{Context, Error, apply, now};
-use services::{Service, services};
+use crate::services::{self, Service, services};
 use status::Row;
 
 /// Makes one pass.

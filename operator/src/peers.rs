@@ -1,16 +1,16 @@
-//! The components around one (pure): those of the same Manager, or, of one that stands alone, the others that do.
+//! The components around one (pure): those of the same Manager, also such as are yet to come, or, of one that stands
+//! alone, the others that do.
 //! Where they are is known by their nodes before a pod of them runs, so that files can be there from the start and
 //! stay the same while pods come and go.
 
 use std::collections::BTreeMap;
 use std::iter;
-use std::sync::Arc;
 
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use opensdn_crds::component::{COMPONENTS, Component, Setting};
 use opensdn_crds::status::{CommonStatus, READY};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cache::Cache;
 use crate::kind::{Kind, Workload};
@@ -102,9 +102,36 @@ impl Peers {
             let all = cache.list(Kind::Component(facts.kind), &namespace).into_iter();
             let of_family =
                 all.filter(|one| family(one) == ours && one.metadata.deletion_timestamp.is_none());
-            peers.extend(of_family.map(|one| peer(facts, &one, nodes, workload_of(facts.kind))));
+            peers.extend(
+                of_family.map(|one| {
+                    peer(facts, one.name_any(), &one.data, nodes, workload_of(facts.kind))
+                }),
+            );
         }
         Self(peers)
+    }
+
+    /// With those that the Manager has and whose objects are not there, which have these names and specs. What is made of
+    /// a component is the same before and after its Manager has come to write the next one.
+    #[must_use]
+    pub fn with_planned<'a>(
+        mut self,
+        planned: impl IntoIterator<Item = (&'static Component, &'a str, &'a Value)>,
+        nodes: &[Node],
+        workload_of: fn(&str) -> Workload,
+    ) -> Self {
+        for (facts, name, spec) in planned {
+            if self.of_kind(facts.kind).any(|peer| peer.name == name) {
+                continue;
+            }
+            let data = json!({ "spec": spec });
+            self.0.push(peer(facts, name.to_owned(), &data, nodes, workload_of(facts.kind)));
+        }
+        let place = |kind: &str| COMPONENTS.iter().position(|facts| facts.kind == kind);
+        self.0.sort_by(|one, other| {
+            (place(one.facts.kind), &one.name).cmp(&(place(other.facts.kind), &other.name))
+        });
+        self
     }
 
     /// Those of a kind, by name.
@@ -141,16 +168,17 @@ impl Peers {
 
 fn peer(
     facts: &'static Component,
-    object: &Arc<DynamicObject>,
+    name: String,
+    data: &Value,
     nodes: &[Node],
     workload: Workload,
 ) -> Peer {
-    let status = object.data.get("status").cloned().unwrap_or_default();
+    let status = data.get("status").cloned().unwrap_or_default();
     let status: CommonStatus = serde_json::from_value(status).unwrap_or_default();
     let conditions = status.conditions.unwrap_or_default();
     let ready = conditions.into_iter().find(|one| one.type_ == READY);
     let state = ready.and_then(|ready| ready.message).filter(|message| !message.is_empty());
-    let part = |pointer: &str| object.data.pointer(pointer).cloned().unwrap_or_default();
+    let part = |pointer: &str| data.pointer(pointer).cloned().unwrap_or_default();
     let selector: Option<BTreeMap<String, String>> =
         serde_json::from_value(part("/spec/commonConfiguration/nodeSelector")).unwrap_or_default();
     let settings = part("/spec/serviceConfiguration");
@@ -168,7 +196,7 @@ fn peer(
     addresses.sort_unstable();
     Peer {
         facts,
-        name: object.name_any(),
+        name,
         is_active: status.active.unwrap_or_default(),
         state: state.unwrap_or_else(|| "nothing is known of it yet".to_owned()),
         addresses,
@@ -180,7 +208,6 @@ fn peer(
 #[cfg(test)]
 mod tests {
     use opensdn_runtime::watch::Event;
-    use serde_json::json;
 
     use super::*;
     use crate::cache::Feed;
@@ -261,6 +288,25 @@ mod tests {
         assert_eq!(peer.addresses, ["10.1.0.2", "10.1.0.9", "192.0.2.3"]);
         let listens: Vec<_> = peer.listens.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
         assert_eq!(listens, [("192.0.2.1", "10.1.0.9"), ("192.0.2.2", "10.1.0.2")]);
+    }
+
+    #[test]
+    fn a_service_that_is_yet_to_come_is_there_already_and_cannot_do_its_work() {
+        let nodes = [node("a", "192.0.2.1", json!({"node-role.kubernetes.io/master": ""}))];
+        let it = object("Webui", "w", Some("m"), json!({}));
+        let redis = object("Redis", "b", Some("m"), json!({"status": {"active": true}}));
+        let spec = json!({"serviceConfiguration": {"redisPort": 1}});
+        let facts = |kind| Component::of_kind(kind).unwrap();
+        let planned = [
+            (facts("Zookeeper"), "z", &spec),
+            (facts("Redis"), "b", &spec),
+            (facts("Redis"), "a", &spec),
+        ];
+        let peers = peers(&it, &[redis], &nodes).with_planned(planned, &nodes, workload_of);
+        let found: Vec<_> = peers.of_kind("Redis").map(|one| (&*one.name, one.is_active)).collect();
+        assert_eq!(found, [("a", false), ("b", true)]);
+        assert_eq!(peers.list("Redis", "redisPort"), "192.0.2.1:1");
+        assert_eq!(peers.first("Zookeeper").unwrap().addresses, ["192.0.2.1"]);
     }
 
     #[test]

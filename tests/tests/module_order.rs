@@ -59,6 +59,7 @@ const PROGRAMS: [Program; 2] = [
             "component",
             "ensembles",
             "components",
+            "services",
             "template",
             "build",
             "introspect",

@@ -12,9 +12,9 @@ use opensdn_crds::status::{
 use opensdn_upgrade::images;
 use serde_json::{Map, Value, json};
 
-use super::services::Service;
 use crate::introspect::bounded;
 use crate::report::{AVAILABLE, DEGRADED};
+use crate::services::Service;
 
 /// Longest message of a service, in bytes.
 const MOST_MESSAGE: usize = 1024;

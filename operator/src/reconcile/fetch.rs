@@ -20,6 +20,7 @@ use crate::node::Node;
 use crate::object::{controller_of, is_controlled_by};
 use crate::peers::Peers;
 use crate::pod::{Pod, labelled};
+use crate::services::services;
 
 /// So far the clocks of the API server and of the operator may be apart.
 pub(super) const CLOCKS_DIFFER: time::Duration = time::Duration::minutes(10);
@@ -61,7 +62,8 @@ impl Fetched {
         let uid = object.uid().unwrap_or_default();
         let nodes: Vec<Node> =
             cache.list(Kind::Node, "").iter().map(|node| Node::of(node)).collect();
-        let peers = Peers::read(cache, &object, &nodes, components::workload_of);
+        let manager = manager_of(cache, &object);
+        let peers = peers(cache, &object, manager.as_deref(), &nodes);
         let profiles =
             components::profiles().flat_map(|kind| cache.list(Kind::Profile(kind), &namespace));
         let profiles = profiles.map(|profile| (profile.name_any(), profile)).collect();
@@ -85,8 +87,6 @@ impl Fetched {
         let pods = all.iter().filter(is_kept).map(|pod| Pod::of(pod)).collect();
         let labelled = all.iter().map(|pod| Pod::of(pod)).collect();
         let trust = cache.get(Kind::ConfigMap, &namespace, crate::names::TRUST);
-        let manager = controller_of(&object).filter(|owner| owner.kind == Kind::Manager.name());
-        let manager = manager.and_then(|owner| cache.get(Kind::Manager, &namespace, &owner.name));
         let secret = cache.get(Kind::Secret, &namespace, &instance.certificates());
         // One that had the name before it goes by itself.
         let is_other = |owner: &&OwnerReference| {
@@ -144,5 +144,92 @@ impl Fetched {
         all.sort_unstable();
         all.dedup();
         all
+    }
+}
+
+/// The Manager that has made the object.
+fn manager_of(cache: &Cache, object: &DynamicObject) -> Option<Arc<DynamicObject>> {
+    let owner = controller_of(object).filter(|owner| owner.kind == Kind::Manager.name())?;
+    cache.get(Kind::Manager, &object.namespace().unwrap_or_default(), &owner.name)
+}
+
+/// The components around it, also those that the Manager has and has not written yet. An object of such a name that is
+/// another's, it does not write.
+fn peers(
+    cache: &Cache,
+    object: &DynamicObject,
+    manager: Option<&DynamicObject>,
+    nodes: &[Node],
+) -> Peers {
+    let namespace = object.namespace().unwrap_or_default();
+    let owner = controller_of(object).map(|owner| &owner.uid);
+    let manager = manager.filter(|manager| {
+        manager.metadata.uid.as_ref() == owner && manager.metadata.deletion_timestamp.is_none()
+    });
+    let spec = manager.and_then(|manager| manager.data.get("spec"));
+    let (mut planned, _) = spec.map(services).unwrap_or_default();
+    planned.retain(|one| {
+        let there = cache.get(Kind::Component(one.facts.kind), &namespace, &one.name);
+        there.is_none_or(|there| there.metadata.deletion_timestamp.is_some())
+    });
+    let planned = planned.iter().map(|one| (one.facts, one.name.as_str(), &one.spec));
+    Peers::read(cache, object, nodes, components::workload_of).with_planned(
+        planned,
+        nodes,
+        components::workload_of,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use opensdn_runtime::watch::Event;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::cache::Feed;
+
+    fn database(name: &str, owner: &str) -> Value {
+        let owner = json!({"apiVersion": "a/v1", "kind": "Manager", "name": "cluster1", "uid": owner, "controller": true});
+        json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Cassandra",
+            "metadata": {"name": name, "namespace": "tf", "uid": name, "resourceVersion": "1",
+                "ownerReferences": [owner]}})
+    }
+
+    /// A cache with these of the databases that the Manager has.
+    fn cache(there: &[Value]) -> Cache {
+        let cache = Cache::default();
+        let item = |name: &str| json!({"metadata": {"name": name}, "spec": {}});
+        let both = json!([item("configdb1"), item("analyticsdb1")]);
+        let manager = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
+            "metadata": {"name": "cluster1", "namespace": "tf", "uid": "m", "resourceVersion": "1"},
+            "spec": {"services": {"cassandras": both}}});
+        Feed::new(Kind::Manager, "").take(&cache, Event::Apply(manager));
+        for one in there {
+            Feed::new(Kind::Component("Cassandra"), "").take(&cache, Event::Apply(one.clone()));
+        }
+        cache
+    }
+
+    /// The databases around `configdb1`, where these are there.
+    fn around(there: &[Value]) -> Vec<String> {
+        let cache = cache(there);
+        let object = cache.get(Kind::Component("Cassandra"), "tf", "configdb1").unwrap();
+        let manager = manager_of(&cache, &object);
+        let peers = peers(&cache, &object, manager.as_deref(), &[]);
+        peers.of_kind("Cassandra").map(|peer| peer.name.clone()).collect()
+    }
+
+    /// Which folder of its nodes a database has depends on whether it is the only one.
+    #[test]
+    fn a_database_knows_the_other_before_the_manager_has_written_it() {
+        let (own, other) = (database("configdb1", "m"), database("analyticsdb1", "m"));
+        let both = ["analyticsdb1", "configdb1"];
+        assert_eq!(around(&[own.clone(), other.clone()]), both);
+        assert_eq!(around(std::slice::from_ref(&own)), both);
+        let mut going = other;
+        going["metadata"]["deletionTimestamp"] = json!("2026-11-30T00:00:00Z");
+        assert_eq!(around(&[own.clone(), going]), both, "it is written again");
+        assert_eq!(around(&[own, database("analyticsdb1", "another")]), ["configdb1"]);
+        assert_eq!(around(&[database("configdb1", "an-earlier-one")]), ["configdb1"]);
     }
 }
