@@ -202,7 +202,7 @@ mod tests {
         let both = json!([item("configdb1"), item("analyticsdb1")]);
         let manager = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
             "metadata": {"name": "cluster1", "namespace": "tf", "uid": "m", "resourceVersion": "1"},
-            "spec": {"services": {"cassandras": both}}});
+            "spec": {"services": {"cassandras": both}, "commonConfiguration": {"certKeyLength": 4096}}});
         Feed::new(Kind::Manager, "").take(&cache, Event::Apply(manager));
         for one in there {
             Feed::new(Kind::Component("Cassandra"), "").take(&cache, Event::Apply(one.clone()));
@@ -217,6 +217,15 @@ mod tests {
         let manager = manager_of(&cache, &object);
         let peers = peers(&cache, &object, manager.as_deref(), &[]);
         peers.of_kind("Cassandra").map(|peer| peer.name.clone()).collect()
+    }
+
+    #[test]
+    fn the_length_of_keys_is_what_the_manager_says() {
+        let cache = cache(&[database("configdb1", "m")]);
+        let object = cache.get(Kind::Component("Cassandra"), "tf", "configdb1").unwrap();
+        let instance = Instance { word: "cassandra".to_owned(), name: "configdb1".to_owned() };
+        let fetched = Fetched::read(&cache, object, &instance);
+        assert_eq!(super::super::validate::key_length(&fetched), Some(4096));
     }
 
     /// Which folder of its nodes a database has depends on whether it is the only one.

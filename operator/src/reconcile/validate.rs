@@ -260,7 +260,7 @@ fn check_name(facts: &Component, fetched: &Fetched, name: &str) -> Result<(), In
 }
 
 /// Bits of the RSA keys, as the Manager has them.
-fn key_length(fetched: &Fetched) -> Option<i64> {
+pub(super) fn key_length(fetched: &Fetched) -> Option<i64> {
     let manager = fetched.manager.as_deref()?;
     manager.data.pointer("/spec/commonConfiguration/certKeyLength")?.as_i64()
 }
