@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::component::ComponentKind;
 use crate::components;
 use crate::names::{CA_SECRET, GIVEN_CA_SECRET};
+use crate::reconcile::signer::is_asked;
 
 /// A service that shall run.
 #[derive(Clone, Debug)]
@@ -75,13 +76,6 @@ pub fn services(spec: &Value) -> (Vec<Service>, Vec<Unnamed>) {
         }
     }
     (services, unnamed)
-}
-
-/// Whether it is the name of a signer that is asked. Those of Kubernetes itself issue no certificates that are for servers and
-/// clients both.
-#[must_use]
-pub fn is_asked(signer: &str) -> bool {
-    signer.contains('/') && !signer.starts_with("kubernetes.io/")
 }
 
 /// What is wrong where the Manager asks for certificates that none issues: its services have those of the operator's own CA.
@@ -288,9 +282,7 @@ mod tests {
         {
             assert_eq!(of(ours), None);
         }
-        for asked in ["example.com/opensdn", "clusterissuers.cert-manager.io/opensdn"] {
-            assert_eq!(of(json!({"certSigner": asked})), None, "it is asked");
-        }
+        assert_eq!(of(json!({"certSigner": "example.com/opensdn"})), None, "it is asked");
         for other in ["External", "kubernetes.io/kubelet-serving", "other"] {
             let wrong = of(json!({"certSigner": other})).unwrap();
             assert!(wrong.contains(other) && wrong.contains("opensdn-ca"), "{wrong}");

@@ -16,7 +16,7 @@ use opensdn_testing::manager::manager;
 use opensdn_testing::operator::Operator;
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::{Failed, Outcome};
-use rcgen::{CertificateSigningRequestParams, Issuer, KeyPair, PublicKeyData as _};
+use rcgen::{CertificateSigningRequestParams, Issuer, KeyPair};
 use serde_json::{Value, json};
 use time::{Duration, OffsetDateTime};
 
@@ -82,30 +82,6 @@ fn secret(certificates: &str) -> Value {
         "stringData": {"ca-bundle.crt": certificates}})
 }
 
-fn has_a_key_as_the_manager_says(request: &CertificateSigningRequest) -> Outcome {
-    let pem = String::from_utf8(request.spec.request.0.clone())?;
-    let key = CertificateSigningRequestParams::from_pem(&pem)?.public_key.der_bytes().len();
-    assert!((384..512).contains(&key), "it is one of 3072 bits, and has {key} bytes");
-    let request = serde_json::to_string(request)?;
-    assert!(!request.contains("PRIVATE"), "{request}");
-    Ok(())
-}
-
-async fn both_are_trusted_and_no_key_is_left_behind(sandbox: &Sandbox, ca: &str) -> Outcome {
-    let trusted = get(sandbox, TRUST).await["data"]["ca-bundle.crt"].clone();
-    let trusted = trusted.as_str().unwrap_or_default();
-    let own = pem(sandbox, "ca.crt").await?;
-    assert!(trusted.contains(ca.trim()) && trusted.contains(own.trim()), "{trusted}");
-    let is_forgotten = async || {
-        let requests = get(sandbox, REQUESTS).await;
-        requests["data"].as_object().is_none_or(|data| data.is_empty())
-    };
-    eventually("no key is kept beside those of the certificates", is_forgotten).await;
-    let files = get(sandbox, CERTIFICATES).await["data"].as_object().map_or(0, |data| data.len());
-    assert_eq!(files, 8);
-    Ok(())
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_signer_of_kubernetes_issues_the_certificates_once_each_request_is_approved() -> Outcome {
     let sandbox = Sandbox::builder().simulated_nodes(3).start().await?;
@@ -139,7 +115,17 @@ async fn a_signer_of_kubernetes_issues_the_certificates_once_each_request_is_app
     operator.start(0)?;
     let api: Api<CertificateSigningRequest> = Api::all(sandbox.client()?);
     for name in &asked {
-        has_a_key_as_the_manager_says(&api.get(name).await?)?;
+        let request = api.get(name).await?;
+        let asked = CertificateSigningRequestParams::from_pem(&String::from_utf8(
+            request.spec.request.0.clone(),
+        )?)?;
+        let key = asked.public_key.der_bytes().len();
+        assert!(
+            (384..512).contains(&key),
+            "it is one of 3072 bits, as the Manager says, and has {key} bytes"
+        );
+        let request = serde_json::to_string(&request)?;
+        assert!(!request.contains("PRIVATE"), "{request}");
         kubectl(&sandbox, &["certificate", "approve", name]).await?.success();
     }
     let is_ready = async || {
@@ -149,7 +135,19 @@ async fn a_signer_of_kubernetes_issues_the_certificates_once_each_request_is_app
     eventually("the Redis is Ready", is_ready).await;
     assert_eq!(requests(&sandbox).await?, asked);
     assert_eq!(issued_by(&sandbox, &ca).await?.len(), 2);
-    both_are_trusted_and_no_key_is_left_behind(&sandbox, &ca).await?;
+    let trusted = get(&sandbox, TRUST).await["data"]["ca-bundle.crt"].clone();
+    let trusted = trusted.as_str().unwrap_or_default();
+    let own = pem(&sandbox, "ca.crt").await?;
+    assert!(trusted.contains(ca.trim()) && trusted.contains(own.trim()), "{trusted}");
+    let is_forgotten = async || {
+        get(&sandbox, REQUESTS).await["data"].as_object().is_none_or(|data| data.is_empty())
+    };
+    eventually("no key is kept beside those of the certificates", is_forgotten).await;
+    let names: Vec<String> = get(&sandbox, CERTIFICATES).await["data"]
+        .as_object()
+        .map(|data| data.keys().cloned().collect())
+        .unwrap_or_default();
+    assert_eq!(names.len(), 8, "{names:?}");
 
     // With the right to it the operator approves what it asks for, of this signer and of no other.
     grant(&sandbox, "approve").await?;

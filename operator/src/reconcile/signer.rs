@@ -10,11 +10,10 @@ use k8s_openapi::api::certificates::v1::{
     CertificateSigningRequest, CertificateSigningRequestCondition, CertificateSigningRequestSpec,
     CertificateSigningRequestStatus,
 };
-use kube::ResourceExt as _;
-use kube::api::{DynamicObject, ObjectMeta};
+use kube::api::{DynamicObject, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt as _};
 use opensdn_pki::{GivenError, SigningRequest, check_trusted, leaf, new_key, request};
-use opensdn_runtime::apply::{Context as Writer, apply as apply_object, patch_approval, read};
-use opensdn_runtime::call::CallError;
+use opensdn_runtime::call::{Call, CallError, Verb};
 use opensdn_runtime::error_chain;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -26,13 +25,19 @@ use crate::build::{Valid, digest, owner};
 use crate::cache::Cache;
 use crate::kind::Kind;
 use crate::names;
-use crate::services::is_asked;
 
 /// How long until a request that is not answered yet is looked at again.
 pub(super) const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Why a request is approved, for who looks at it.
 const APPROVED: &str = "ApprovedByOpensdnOperator";
+
+/// Whether it is the name of a signer that is asked. Those of Kubernetes itself issue no certificates that are for servers and
+/// clients both.
+#[must_use]
+pub(crate) fn is_asked(signer: &str) -> bool {
+    signer.contains('/') && !signer.starts_with("kubernetes.io/")
+}
 
 /// The signer that a Manager has certificates issued by, if it is not the CA of the namespace.
 fn of_manager(manager: &DynamicObject) -> Option<&str> {
@@ -94,7 +99,7 @@ impl Signer {
             let sought = request(&profile, &key).map_err(Error::Certificates)?;
             let name = self.name_of(fetched, &one, &sought, &profile.names);
             let asked = Request { signer: self, name: &name, asked: &one, request: &sought };
-            let why = match asked.answer(&ctx.writer).await {
+            let why = match asked.answer(&ctx.client).await {
                 Ok(Answer::Issued(certificate)) => {
                     match self.judge(ctx, fetched, wanted, &one, certificate, key) {
                         Ok(issued) => {
@@ -282,14 +287,21 @@ enum Answer {
 
 impl Request<'_> {
     /// What became of it. It is made if it is not there, and approved where the operator may.
-    async fn answer(&self, writer: &Writer) -> Result<Answer, CallError> {
-        let there: CertificateSigningRequest = match read(writer, None, self.name).await? {
+    async fn answer(&self, client: &kube::Client) -> Result<Answer, CallError> {
+        let api: Api<CertificateSigningRequest> = Api::all(client.clone());
+        let call = |verb| Call::of::<CertificateSigningRequest>(verb).name(self.name);
+        let there = match call(Verb::Get).run(api.get_opt(self.name)).await? {
             Some(there) => there,
             None => {
-                let made = apply_object(writer, &self.object()).await?;
-                let (name, signer) = (self.name, &self.signer.name);
-                tracing::info!(name, signer, "asked for a certificate");
-                made
+                let made = self.object();
+                let created =
+                    call(Verb::Create).run(api.create(&PostParams::default(), &made)).await?;
+                tracing::info!(
+                    name = self.name,
+                    signer = self.signer.name,
+                    "asked for a certificate"
+                );
+                created
             }
         };
         if there.spec.signer_name != self.signer.name {
@@ -308,7 +320,7 @@ impl Request<'_> {
                 "CertificateSigningRequest {} is approved and waits for signer {}",
                 self.name, self.signer.name
             ))),
-            State::New => self.approve(writer, &there).await,
+            State::New => self.approve(&api, &there).await,
         }
     }
 
@@ -338,7 +350,7 @@ impl Request<'_> {
     /// A user may have given the operator the right to it; else a user approves.
     async fn approve(
         &self,
-        writer: &Writer,
+        api: &Api<CertificateSigningRequest>,
         there: &CertificateSigningRequest,
     ) -> Result<Answer, CallError> {
         let condition = CertificateSigningRequestCondition {
@@ -350,8 +362,19 @@ impl Request<'_> {
             ),
             ..CertificateSigningRequestCondition::default()
         };
-        match patch_approval(writer, there, &[condition]).await {
-            Ok(()) => Ok(Answer::Waits(format!(
+        let patch = json!({
+            "metadata": {"uid": there.uid(), "resourceVersion": there.resource_version()},
+            "status": {"conditions": [condition]},
+        });
+        let call = Call::new(Verb::Patch, "certificatesigningrequests/approval").name(self.name);
+        let params = PatchParams {
+            field_manager: Some(names::OPERATOR.to_owned()),
+            ..PatchParams::default()
+        };
+        let patch = Patch::Merge(&patch);
+        let patched = api.patch_approval(self.name, &params, &patch);
+        match call.run(patched).await {
+            Ok(_) => Ok(Answer::Waits(format!(
                 "CertificateSigningRequest {} waits for signer {}",
                 self.name, self.signer.name
             ))),
@@ -422,5 +445,15 @@ mod tests {
         assert_eq!(refused(condition("Failed", "")), "failed");
         issued["conditions"][0]["type"] = "Failed".into();
         assert_eq!(refused(issued), "failed", "whatever else is there");
+    }
+
+    #[test]
+    fn signers_are_asked_by_their_full_names_and_those_of_kubernetes_are_not() {
+        for asked in ["example.com/opensdn", "clusterissuers.cert-manager.io/opensdn"] {
+            assert!(is_asked(asked), "{asked}");
+        }
+        for not in ["", "SelfSignedCA", "External", "kubernetes.io/kubelet-serving"] {
+            assert!(!is_asked(not), "{not}");
+        }
     }
 }
