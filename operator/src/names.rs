@@ -130,12 +130,6 @@ impl Instance {
         format!("{}{CERTIFICATES}", self.name)
     }
 
-    /// The Secret with the keys of certificates that a signer is asked for; no pod mounts it.
-    #[must_use]
-    pub fn requests(&self) -> String {
-        format!("{}-secret-requests", self.name)
-    }
-
     /// The Secret with the token of its ServiceAccount.
     #[must_use]
     pub fn token(&self) -> String {

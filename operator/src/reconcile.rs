@@ -19,7 +19,6 @@ pub mod members;
 pub mod nested;
 mod next_pod;
 mod pod_of_node;
-pub(crate) mod signer;
 pub mod status;
 mod take_over;
 pub mod validate;
@@ -32,9 +31,7 @@ use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::controller::Action;
 use opensdn_crds::status::TakenOver;
-use opensdn_pki::{
-    Authorities, AuthorityError, GivenError, KeyKind, SecretError, bundle, crypto_provider,
-};
+use opensdn_pki::{Authorities, AuthorityError, GivenError, KeyKind, SecretError, crypto_provider};
 use opensdn_runtime::apply::{Context as Writer, read_as};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
@@ -43,7 +40,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::build::certificates::{
-    Certificates, Data, Signer, Stored, Subject, URGENT, Wanted, certificates, parts,
+    Certificates, Data, Stored, Subject, Wanted, certificates, parts,
 };
 use crate::build::passwords::{NoRandomness, passwords};
 use crate::build::{BuildError, Secrets, Valid, build};
@@ -262,7 +259,7 @@ async fn make_so(
     nested::is_not_nested(ctx, component, fetched, &valid.instance).await?;
     let (authorities, refused) = authorities::obtain(ctx, fetched).await?;
     valid.refused_ca = refused.map(|error| error_chain(&Error::from(error)));
-    let trusted = authorities::publish(ctx, fetched, &authorities).await?;
+    authorities::publish(ctx, fetched, &authorities).await?;
     let expiry = authorities.current.not_after();
     ctx.metrics.certificates(&namespace, names::CA_SECRET, Some(expiry));
     if let Some(left) = as_before::stays(ctx, fetched, valid, &authorities, taken_over).await? {
@@ -270,12 +267,11 @@ async fn make_so(
         return Ok(Action::requeue(left));
     }
     let now = OffsetDateTime::now_utc();
-    let cas = Cas { ours: &authorities, trusted: bundle::certificates(&trusted) };
-    let (certificates, parts) = issue(ctx, component, fetched, valid, &cas, now).await?;
+    let (certificates, parts) = issue(ctx, component, fetched, valid, &authorities, now).await?;
     if component.reads_certificates_once() {
         valid.certificates_since = since(fetched, &certificates.issued_at);
     }
-    let plan = members::plan(ctx, fetched, valid, &authorities, &trusted).await?;
+    let plan = members::plan(ctx, fetched, valid, &authorities).await?;
     let secret = valid.instance.certificates();
     ctx.metrics.certificates(&namespace, &secret, Some(certificates.expires_at));
     if certificates.issued > 0 {
@@ -299,22 +295,11 @@ async fn make_so(
     } else {
         until
     };
-    if !certificates.asked.is_empty() {
-        return Ok(Action::requeue(signer::POLL_INTERVAL));
-    }
     if certificates.missing > 0 {
         return Ok(Action::requeue(Duration::ZERO));
     }
     let waits = valid.members.as_ref().is_some_and(|members| members.waits.is_some());
     Ok(Action::requeue(if waits { members::POLL_INTERVAL } else { until.min(LONGEST_PAUSE) }))
-}
-
-/// The CAs of a pass.
-struct Cas<'a> {
-    /// Those of the namespace.
-    ours: &'a Authorities,
-    /// All that pods trust, each in PEM.
-    trusted: Vec<String>,
 }
 
 /// The certificates of its pods, and what of them each Secret has. Of very many a part is issued in one pass, and its pods wait for
@@ -324,67 +309,27 @@ async fn issue(
     component: &dyn ComponentKind,
     fetched: &Fetched,
     valid: &mut Valid,
-    cas: &Cas<'_>,
+    authorities: &Authorities,
     now: OffsetDateTime,
 ) -> Result<(Certificates, Vec<Data>), Error> {
     let subjects = subjects(fetched, valid);
     let stored = stored_certificates(ctx, fetched, valid, &subjects).await?;
     let most = if matches!(valid.key, KeyKind::Rsa(_)) { MOST_RSA } else { MOST_OTHER };
-    let signer = signer::Signer::of(&ctx.cache, fetched, now);
-    let nothing = BTreeMap::new();
-    let wanted = Wanted {
-        subjects: &subjects,
-        key: valid.key,
-        most,
-        trusted: &cas.trusted,
-        signer: signer
-            .as_ref()
-            .map(|one| Signer { authorities: &one.authorities, issued: &nothing }),
-    };
+    let wanted = Wanted { subjects: &subjects, key: valid.key, most };
     let are_ready = fetched.pods_can_spare_one(valid, component.reads_certificates_once(), now);
-    let make = |wanted: &Wanted<'_>| certificates(&stored, wanted, cas.ours, now, are_ready);
+    let make = || certificates(&stored, &wanted, authorities, now, are_ready);
     // It may take seconds, in which other tasks renew the Lease and answer probes.
     let takes_long = matches!(wanted.key, KeyKind::Rsa(_)) || subjects.len() > most;
-    let made =
-        if takes_long { tokio::task::block_in_place(|| make(&wanted)) } else { make(&wanted) };
+    let made = if takes_long { tokio::task::block_in_place(make) } else { make() };
     let mut made = made.map_err(Error::Certificates)?;
-    let mut why = None;
-    match &signer {
-        Some(signer) if !made.asked.is_empty() => {
-            let answers = signer.answers(ctx, fetched, valid, &wanted, &made.asked).await?;
-            let asked = Signer { authorities: &signer.authorities, issued: &answers.issued };
-            made = make(&Wanted { signer: Some(asked), ..wanted }).map_err(Error::Certificates)?;
-            why = answers.why;
-        }
-        _ => signer::forget(ctx, fetched, valid).await?,
+    if made.missing > 0 {
+        let all = 2 * subjects.len();
+        valid.waits_for = Some(format!("{} of {all} certificates are issued", all - made.missing));
     }
-    say_what_is_missing(valid, &made, subjects.len(), why);
     let addresses = subjects.iter().map(|subject| subject.address.as_str());
     let parts = parts::split(addresses, std::mem::take(&mut made.data), &stored);
     let parts = parts.ok_or(Error::TooManyCertificates(subjects.len()))?;
     Ok((made, parts))
-}
-
-/// Pods wait for what is missing. What a signer has not replaced yet is said when it ends soon.
-fn say_what_is_missing(
-    valid: &mut Valid,
-    made: &Certificates,
-    subjects: usize,
-    why: Option<String>,
-) {
-    let all = 2 * subjects;
-    let because = why.as_ref().map(|why| format!("; {why}")).unwrap_or_default();
-    if made.missing > 0 {
-        let issued = all - made.missing;
-        valid.waits_for = Some(format!("{issued} of {all} certificates are issued{because}"));
-    } else if let Some(why) = why {
-        tracing::info!(name = valid.instance.name, why, "waits for a signer");
-        if made.expires_at - OffsetDateTime::now_utc() < URGENT {
-            let until = made.expires_at.date();
-            valid.refused_ca =
-                Some(format!("a certificate ends on {until}, and has no successor: {why}"));
-        }
-    }
 }
 
 /// What the Secrets of its certificates have. Where an address has none, those are read that are not known: watches report only what

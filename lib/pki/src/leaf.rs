@@ -11,7 +11,6 @@ use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificat
 
 use crate::authority::CLOCK_SKEW;
 use crate::identity::{Identity, IdentityError};
-use crate::profile::Usage;
 
 /// Why another certificate is needed.
 #[derive(Debug, thiserror::Error)]
@@ -75,33 +74,11 @@ pub fn is_rsa(certificate: &str) -> Result<bool, LeafError> {
     Ok(parse(&der)?.public_key().algorithm.algorithm == OID_PKCS1_RSAENCRYPTION)
 }
 
-/// Whether a certificate (PEM) may be shown on that side of a connection. One that says nothing of it may be on both.
-///
-/// # Errors
-/// It is no certificate.
-pub fn serves_as(certificate: &str, usage: Usage) -> Result<bool, LeafError> {
-    let der = der(certificate)?;
-    let leaf = parse(&der)?;
-    let purposes = leaf.extended_key_usage().map_err(|_| LeafError::X509)?;
-    let Some(purposes) = purposes.map(|purposes| purposes.value) else { return Ok(true) };
-    let (server, client) = match usage {
-        Usage::Server => (true, false),
-        Usage::Client => (false, true),
-        Usage::ServerAndClient => (true, true),
-    };
-    let has = |is_set: bool| is_set || purposes.any;
-    Ok((!server || has(purposes.server_auth)) && (!client || has(purposes.client_auth)))
-}
-
-/// Two CAs that were made in the same second have the same name, but not the same key. Not all say which key signed.
+/// Two CAs that were made in the same second have the same name, but not the same key.
 fn is_issuer(leaf: &X509Certificate<'_>, ca: &str) -> Result<bool, LeafError> {
     let ca = der(ca)?;
     let ca = parse(&ca)?;
-    let is_key = match (authority_key(leaf), own_key(&ca)) {
-        (Some(signer), Some(own)) => signer == own,
-        _ => true,
-    };
-    Ok(leaf.issuer().as_raw() == ca.subject().as_raw() && is_key)
+    Ok(leaf.issuer().as_raw() == ca.subject().as_raw() && authority_key(leaf) == own_key(&ca))
 }
 
 fn der(pem: &str) -> Result<CertificateDer<'static>, LeafError> {
@@ -192,21 +169,5 @@ mod tests {
         let mixed = times(leaf.certificate(), other.key(), ca.certificate(), &names());
         assert!(matches!(mixed, Err(LeafError::Identity(_))), "{mixed:?}");
         assert!(times("", leaf.key(), ca.certificate(), &names()).is_err());
-    }
-
-    #[test]
-    fn a_certificate_for_one_side_is_known_as_such() {
-        let ca = ca();
-        let of = |usage| {
-            let profile = LeafProfile { usage, ..LeafProfile::server("a", names()) };
-            let leaf = ca.issue(&profile, now()).unwrap();
-            [Usage::Server, Usage::Client, Usage::ServerAndClient]
-                .map(|usage| serves_as(leaf.certificate(), usage).unwrap())
-        };
-        assert_eq!(of(Usage::Server), [true, false, false]);
-        assert_eq!(of(Usage::Client), [false, true, false]);
-        assert_eq!(of(Usage::ServerAndClient), [true; 3]);
-        assert!(serves_as(ca.certificate(), Usage::ServerAndClient).unwrap(), "it says nothing");
-        assert!(serves_as("", Usage::Client).is_err());
     }
 }

@@ -23,11 +23,11 @@ pub(crate) mod parts;
 pub type Data = BTreeMap<String, ByteString>;
 
 /// Renewed at two thirds.
-pub(crate) const LIFETIME: Duration = Duration::days(365);
+const LIFETIME: Duration = Duration::days(365);
 /// Between two turns: until a daemon has the new certificate and serves again.
 const PAUSE: Duration = Duration::minutes(3);
 /// With less left than this it is renewed whether or not all pods are ready.
-pub(crate) const URGENT: Duration = Duration::days(30);
+const URGENT: Duration = Duration::days(30);
 /// Of so many addresses one has its turn at a time.
 const IN_TURN: usize = opensdn_deploy::names::operator::RENEWED_IN_TURNS;
 /// Until it is looked at again whether all pods are ready.
@@ -54,56 +54,6 @@ pub struct Wanted<'a> {
     pub key: KeyKind,
     /// How many are issued in one pass, at most.
     pub most: usize,
-    /// CAs beside those of the namespace that pods trust as long as there are certificates of theirs, each in PEM.
-    pub trusted: &'a [String],
-    /// Who issues them, if not the CA of the namespace.
-    pub signer: Option<Signer<'a>>,
-}
-
-/// A signer that is asked for each certificate.
-#[derive(Clone, Copy, Debug)]
-pub struct Signer<'a> {
-    /// The certificates of its CAs, each in PEM.
-    pub authorities: &'a [String],
-    /// What it has issued by now.
-    pub issued: &'a BTreeMap<Asked, Issued>,
-}
-
-/// A certificate that a signer is asked for.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Asked {
-    /// For whom.
-    pub address: String,
-    /// `server` or `client`.
-    pub side: &'static str,
-}
-
-/// A certificate that a signer has issued, with its key, in PEM.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Issued {
-    /// The certificate, and those between it and the CA.
-    pub certificate: String,
-    /// Its key.
-    pub key: String,
-    /// When it was made, is due and ends.
-    pub times: Times,
-}
-
-/// The key is left out.
-impl std::fmt::Debug for Issued {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Issued").field("times", &self.times).finish_non_exhaustive()
-    }
-}
-
-impl Asked {
-    /// What is asked for: as the CA of the namespace would issue it.
-    #[must_use]
-    pub fn profile(&self, wanted: &Wanted<'_>) -> Option<LeafProfile> {
-        let subject = wanted.subjects.iter().find(|subject| subject.address == self.address)?;
-        let (_, usage) = SIDES.iter().find(|(side, _)| *side == self.side)?;
-        Some(profile(subject, *usage, wanted.key))
-    }
 }
 
 /// The certificates of all pods.
@@ -121,8 +71,6 @@ pub struct Certificates {
     pub missing: usize,
     /// When the newest of an address was issued.
     pub issued_at: BTreeMap<String, OffsetDateTime>,
-    /// What the signer is to be asked for, where there is one.
-    pub asked: Vec<Asked>,
 }
 
 /// What is stored of an address, for one side.
@@ -154,7 +102,7 @@ pub fn certificates(
     };
     let find = |subject: &Subject, side| {
         let place = place_of(subject);
-        let found = find(&place.data, subject, side, wanted, authorities, now);
+        let found = find(&place.data, subject, side, wanted.key, authorities, now);
         // Of a time that is yet to come what is issued now would be due at once.
         match (found, place.asked.filter(|asked| *asked <= now)) {
             (Found::Good(times), Some(asked)) if times.issued < asked => Found::Due(times),
@@ -173,7 +121,6 @@ pub fn certificates(
         issued: 0,
         missing: 0,
         issued_at: BTreeMap::new(),
-        asked: Vec::new(),
     };
     for (number, (subject, found)) in subjects.iter().zip(&found).enumerate() {
         for ((side, usage), found) in SIDES.iter().zip(found) {
@@ -184,14 +131,11 @@ pub fn certificates(
                 Found::Due(times) if !turn.contains(&number) => {
                     all.keep(&place_of(subject).data, subject, side, *times, None);
                 }
-                Found::Nothing if all.issued + all.asked.len() >= wanted.most => all.missing += 1,
-                Found::Due(_) | Found::Nothing => match wanted.signer {
-                    Some(signer) => all.ask(signer, subject, side, *found, place_of(subject)),
-                    None => {
-                        let profile = profile(subject, *usage, wanted.key);
-                        all.issue(subject, side, &profile, &authorities.current, now)?;
-                    }
-                },
+                Found::Nothing if all.issued >= wanted.most => all.missing += 1,
+                Found::Due(_) | Found::Nothing => {
+                    let profile = profile(subject, *usage, wanted.key);
+                    all.issue(subject, side, &profile, &authorities.current, now)?;
+                }
             }
         }
     }
@@ -260,7 +204,7 @@ fn find(
     stored: &Data,
     subject: &Subject,
     side: &str,
-    wanted: &Wanted<'_>,
+    wanted: KeyKind,
     authorities: &Authorities,
     now: OffsetDateTime,
 ) -> Found {
@@ -269,33 +213,21 @@ fn find(
     let Some((certificate, key)) = text(&keys.0).zip(text(&keys.1)) else { return Found::Nothing };
     let names = subject.names();
     let of = |ca: &str| leaf::times(certificate, key, ca, &names);
-    // All trust these until nobody has such a one any more.
-    let of_others = |first: Option<&str>| {
-        let others = authorities.previous.as_deref().into_iter();
-        let others = others.chain(wanted.trusted.iter().map(String::as_str));
-        let times = first.into_iter().chain(others).find_map(|ca| of(ca).ok());
-        times.filter(|times| times.until > now).map_or(Found::Nothing, Found::Due)
-    };
-    let is_good = |times: &Times| times.due > now && suits(certificate, wanted.key);
-    let current = &authorities.current;
-    if let Some(signer) = wanted.signer {
-        let times = signer.authorities.iter().find_map(|ca| of(ca).ok());
-        return match times {
-            Some(times) if times.until <= now => Found::Nothing,
-            Some(times) if is_good(&times) => Found::Good(times),
-            Some(times) => Found::Due(times),
-            None => of_others(Some(current.certificate())),
-        };
-    }
-    match of(current.certificate()) {
+    match of(authorities.current.certificate()) {
         Ok(times) if times.until <= now => Found::Nothing,
-        Ok(times) if is_good(&times) => Found::Good(times),
+        Ok(times) if times.due > now && suits(certificate, wanted) => Found::Good(times),
         // Another would end with its CA too, which a user gave and has to replace.
-        Ok(times) if times.until >= current.not_after() && suits(certificate, wanted.key) => {
+        Ok(times)
+            if times.until >= authorities.current.not_after() && suits(certificate, wanted) =>
+        {
             Found::Good(Times { due: times.until, ..times })
         }
         Ok(times) => Found::Due(times),
-        Err(LeafError::Issuer) => of_others(None),
+        // All trust it until nobody has such a one any more.
+        Err(LeafError::Issuer) => {
+            let before = authorities.previous.as_deref().and_then(|ca| of(ca).ok());
+            before.filter(|times| times.until > now).map_or(Found::Nothing, Found::Due)
+        }
         Err(_) => Found::Nothing,
     }
 }
@@ -357,34 +289,6 @@ impl Certificates {
         self.issued += 1;
         self.made(&subject.address, now);
         Ok(())
-    }
-
-    /// What the signer has issued, else what there is until then.
-    fn ask(
-        &mut self,
-        signer: Signer<'_>,
-        subject: &Subject,
-        side: &'static str,
-        found: Found,
-        stored: &Stored,
-    ) {
-        let asked = Asked { address: subject.address.clone(), side };
-        match (signer.issued.get(&asked), found) {
-            (Some(issued), _) => {
-                let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
-                let keys = keys(side, &subject.address);
-                self.data.insert(keys.0, bytes(&issued.certificate));
-                self.data.insert(keys.1, bytes(&issued.key));
-                self.renew_at = self.renew_at.min(issued.times.due);
-                self.expires_at = self.expires_at.min(issued.times.until);
-                self.issued += 1;
-                self.made(&subject.address, issued.times.issued);
-                return;
-            }
-            (None, Found::Due(times)) => self.keep(&stored.data, subject, side, times, None),
-            (None, _) => self.missing += 1,
-        }
-        self.asked.push(asked);
     }
 
     fn made(&mut self, address: &str, at: OffsetDateTime) {

@@ -1,7 +1,6 @@
 //! The CA of a namespace: made when there is none, published to all pods, and replaced in three steps, each of which
 //! waits until every pod is ready for it: announced, then used, and the old one trusted until no pod shows a
-//! certificate of it any more. The steps themselves are in `opensdn_pki::rotation`. Beside it pods trust the CAs of a signer
-//! (`signer`), and those of before as long as one of them has a certificate by these.
+//! certificate of it any more. The steps themselves are in `opensdn_pki::rotation`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use opensdn_crds::component::Component;
 use opensdn_pki::rotation::advance;
 use opensdn_pki::{
     Authorities, Authority, CaProfile, CaSecret, GivenError, Published, Rotation, SecretSpec,
-    SecretState, bundle, leaf,
+    SecretState, leaf,
 };
 use opensdn_runtime::apply::WriteOutcome;
 use opensdn_runtime::call::CallError;
@@ -23,7 +22,7 @@ use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
 
 use super::fetch::{CLOCKS_DIFFER, Fetched};
-use super::{Context, Error, apply, now, signer};
+use super::{Context, Error, apply, now};
 use crate::build::certificates::parts;
 use crate::cache::Cache;
 use crate::components;
@@ -59,10 +58,6 @@ fn given(
         return Ok(None);
     };
     let (certificates, key) = certificates_and_key(&secret);
-    if key.is_empty() && signer::is_used_in(cache, namespace) {
-        // They are those of the signer.
-        return Ok(None);
-    }
     // What is in use was looked at when it became so.
     match current.filter(|current| current.certificate() == certificates) {
         Some(current) if current.not_after() <= now => {
@@ -95,15 +90,6 @@ fn certificates_and_key(secret: &DynamicObject) -> (String, String) {
         return (chain, text(names::TLS_KEY).unwrap_or_default());
     }
     (of_tf.0.unwrap_or_default(), of_tf.1.unwrap_or_default())
-}
-
-/// The certificates of the CAs of signers that are asked in the namespace, each in PEM.
-pub(super) fn of_signers(cache: &Cache, namespace: &str) -> Vec<String> {
-    if !signer::is_used_in(cache, namespace) {
-        return Vec::new();
-    }
-    let secret = cache.get(Kind::GivenCa, namespace, names::GIVEN_CA_SECRET);
-    secret.map(|secret| bundle::certificates(&certificates_and_key(&secret).0)).unwrap_or_default()
 }
 
 fn secret(ctx: &Context, namespace: &str, rotation: Rotation) -> CaSecret {
@@ -197,23 +183,11 @@ fn next(
     // Only an announced CA waits for the pods: at other times they are not looked through.
     let trust = trust.filter(|_| authorities.next.is_some());
     let published = trust.and_then(|trust| published(cache, namespace, trust));
-    // Other CAs may be trusted beside them.
-    let published = published.map(|published| match authorities.bundle() {
-        ours if bundle::has_all(&published.bundle, &ours) => {
-            Published { bundle: ours, ..published }
-        }
-        _ => published,
-    });
     let next = advance(published.as_ref())?;
     let is_last = authorities.previous.is_some()
         && next.as_ref().is_some_and(|next| next.previous.is_none() && next.next.is_none());
     // A pod would be left with what no other trusts.
-    let is_free = || {
-        let previous =
-            authorities.previous.iter().flat_map(|ca| bundle::certificates(ca)).collect::<Vec<_>>();
-        !any_is_issued_by(cache, namespace, &previous)
-    };
-    Ok(next.filter(|_| !is_last || is_free()))
+    Ok(next.filter(|_| !is_last || all_are_issued_by(cache, namespace, &authorities.current)))
 }
 
 /// The bundle that all pods have, since when. None, while one of them may not have it: it is not ready, or reads it only
@@ -227,47 +201,15 @@ fn published(cache: &Cache, namespace: &str, trust: &DynamicObject) -> Option<Pu
         .filter(|pod| is_kept_by_us(cache, namespace, pod))
         .collect();
     let has_it = |pod: &Arc<DynamicObject>| {
+        let reads_once = pod
+            .labels()
+            .get(names::TYPE)
+            .and_then(|word| components::of_word(word))
+            .is_some_and(|component| component.reads_certificates_once());
         Pod::of(pod).is_ready
-            && (!reads_once(pod) || created(pod).is_some_and(|created| created > since))
+            && (!reads_once || created(pod).is_some_and(|created| created > since))
     };
     all.iter().all(has_it).then_some(Published { bundle, since })
-}
-
-/// Which pod may not trust the CA (PEM) yet, and why: a pod has what was published before it was made; an older one, when its kubelet
-/// has brought it there, unless it reads that only when it starts. None, where all do.
-pub(super) fn do_not_trust(
-    cache: &Cache,
-    namespace: &str,
-    ca: &str,
-    now: OffsetDateTime,
-) -> Option<String> {
-    let trust = cache.get(Kind::ConfigMap, namespace, names::TRUST);
-    let Some(trust) = trust.filter(|trust| bundle::has_all(trusted_by_pods(trust), ca)) else {
-        return Some("it is not published yet".to_owned());
-    };
-    let since = published_since(&trust)?;
-    let has_waited = now - since >= SETTLE;
-    let pods = cache.list(Kind::Pod, namespace);
-    let pods = pods.iter().filter(|pod| is_kept_by_us(cache, namespace, pod));
-    let mut older = pods.filter(|pod| created(pod).is_none_or(|created| created <= since));
-    let late = older.find(|pod| !has_waited || reads_once(pod))?;
-    Some(match reads_once(late) {
-        true => format!("pod {} has to start again for it", late.name_any()),
-        false => format!("pods have it {} minutes after it was published", SETTLE.whole_minutes()),
-    })
-}
-
-/// Whether what the pod runs reads certificates only when it starts.
-fn reads_once(pod: &DynamicObject) -> bool {
-    let word = pod.labels().get(names::TYPE);
-    let component = word.and_then(|word| components::of_word(word));
-    component.is_some_and(|component| component.reads_certificates_once())
-}
-
-/// What pods trust, as it is published.
-fn trusted_by_pods(trust: &DynamicObject) -> &str {
-    let text = trust.data.get("data").and_then(|data| data.get(names::TRUST_KEY));
-    text.and_then(serde_json::Value::as_str).unwrap_or_default()
 }
 
 /// Whether what keeps the pod is the operator's. Labels anybody can set.
@@ -286,8 +228,8 @@ pub(super) fn published_since(trust: &DynamicObject) -> Option<OffsetDateTime> {
     said.or_else(|| created(trust))
 }
 
-/// Whether a pod shows a certificate of one of these CAs (each in PEM).
-fn any_is_issued_by(cache: &Cache, namespace: &str, authorities: &[String]) -> bool {
+/// Whether no pod shows a certificate of another CA.
+fn all_are_issued_by(cache: &Cache, namespace: &str, ca: &Authority) -> bool {
     let secrets = cache.list(Kind::Secret, namespace);
     // Anyone who may make Secrets can give them our label; these are of components that there are.
     let is_of_component = |secret: &DynamicObject| {
@@ -303,54 +245,35 @@ fn any_is_issued_by(cache: &Cache, namespace: &str, authorities: &[String]) -> b
     });
     let data = of_pods.filter_map(|secret| secret.data.get("data")?.as_object());
     let mut certificates = data.flatten().filter(|(key, _)| key.ends_with(".crt"));
-    certificates.any(|(_, value)| {
+    certificates.all(|(_, value)| {
         let bytes: Option<ByteString> = serde_json::from_value(value.clone()).ok();
         let pem = bytes.and_then(|bytes| String::from_utf8(bytes.0).ok()).unwrap_or_default();
-        authorities.iter().any(|ca| leaf::is_issued_by(&pem, ca).unwrap_or(false))
+        leaf::is_issued_by(&pem, ca.certificate()).unwrap_or(true)
     })
 }
 
-/// What pods are to trust: the CAs of the namespace, those of its signers, and all of before as long as one of these has issued what
-/// a pod shows: of a chain none is trusted without the others.
-fn to_be_trusted(
-    cache: &Cache,
-    namespace: &str,
-    authorities: &Authorities,
-    published: Option<&str>,
-) -> String {
-    let wanted = bundle::with(&authorities.bundle(), &of_signers(cache, namespace));
-    let Some(published) = published.filter(|published| *published != wanted) else { return wanted };
-    let there = bundle::certificates(&wanted);
-    let before: Vec<String> =
-        bundle::certificates(published).into_iter().filter(|ca| !there.contains(ca)).collect();
-    if before.is_empty() || !any_is_issued_by(cache, namespace, &before) {
-        return wanted;
-    }
-    bundle::with(&wanted, &before)
-}
-
-/// Has all pods of the namespace trust the CAs, and returns these.
+/// Has all pods of the namespace trust the CA.
 pub(super) async fn publish(
     ctx: &Context,
     fetched: &Fetched,
     authorities: &Authorities,
-) -> Result<String, CallError> {
-    let stored = fetched.trust.as_deref().map(trusted_by_pods);
-    let bundle = to_be_trusted(&ctx.cache, &fetched.namespace(), authorities, stored);
+) -> Result<(), CallError> {
+    let bundle = authorities.bundle();
+    let stored = fetched.trust.as_ref();
+    let stored = stored.and_then(|trust| trust.data.get("data")?.get(names::TRUST_KEY)?.as_str());
     let since = fetched.trust.as_deref().and_then(published_since);
     // Of a time that is yet to come every member would have to start again, until then.
     if stored == Some(bundle.as_str())
         && since.is_some_and(|since| since <= OffsetDateTime::now_utc() + CLOCKS_DIFFER)
     {
-        return Ok(bundle);
+        return Ok(());
     }
     let mut trust = DynamicObject::new(names::TRUST, &ApiResource::erase::<ConfigMap>(&()));
     trust.metadata.namespace = fetched.object.namespace();
     trust.metadata.labels = Some(names::managed(BTreeMap::new()));
     trust.metadata.annotations = Some([(names::PUBLISHED.to_owned(), now())].into());
     trust.data = json!({"data": {(names::TRUST_KEY): bundle}});
-    apply::write(&ctx.writer, &ctx.cache, Kind::ConfigMap, &trust).await?;
-    Ok(bundle)
+    apply::write(&ctx.writer, &ctx.cache, Kind::ConfigMap, &trust).await
 }
 
 #[cfg(test)]

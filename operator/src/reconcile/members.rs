@@ -69,7 +69,6 @@ pub(super) async fn plan(
     fetched: &Fetched,
     valid: &mut Valid,
     authorities: &Authorities,
-    trusted: &str,
 ) -> Result<Option<Plan>, Error> {
     let (Some(ensemble), Some(mut members)) =
         (valid.description.ensemble.clone(), valid.members.clone())
@@ -88,8 +87,8 @@ pub(super) async fn plan(
     }
     let ensemble = simulated(ctx, fetched, &members, &ensemble).unwrap_or(ensemble);
     let exec = Arc::new(InPods::new(ctx.client.clone(), &fetched.namespace(), pods(fetched)));
-    let access = Access::new(authorities, trusted, OffsetDateTime::now_utc(), exec)
-        .map_err(Error::Access)?;
+    let access =
+        Access::new(authorities, OffsetDateTime::now_utc(), exec).map_err(Error::Access)?;
     let answers = ensemble.look(&access, &valid.addresses).await;
     let has_left = |host: &str| {
         ensemble.leaves() == Leaves::AfterItsPod
@@ -361,8 +360,7 @@ mod tests {
     async fn after(says: Option<&'static str>, pod: &str) -> Step {
         let now = OffsetDateTime::now_utc();
         let authorities = Authorities::first(&CaProfile::new("test CA"), now).unwrap();
-        let access =
-            Access::new(&authorities, &authorities.bundle(), now, Arc::new(Nowhere)).unwrap();
+        let access = Access::new(&authorities, now, Arc::new(Nowhere)).unwrap();
         let members = vec![Member { id: 1, host: "a".to_owned() }];
         let serving = ["a".to_owned()].into();
         let view = View { members, serving, ..View::default() };

@@ -35,7 +35,7 @@ fn with(
 }
 
 fn wanted(subjects: &[Subject]) -> Wanted<'_> {
-    Wanted { subjects, key: KeyKind::default(), most: usize::MAX, trusted: &[], signer: None }
+    Wanted { subjects, key: KeyKind::default(), most: usize::MAX }
 }
 
 fn subject(address: &str) -> Subject {
@@ -195,8 +195,7 @@ fn keys_become_rsa_in_turn_and_stay_so_until_they_are_renewed() {
     let subjects = [subject("192.0.2.1"), subject("192.0.2.2")];
     let ecdsa = certificates(None, &subjects, &authority, now()).unwrap();
     let of = |key, stored: &Certificates, now| {
-        let wanted =
-            Wanted { subjects: &subjects, key, most: usize::MAX, trusted: &[], signer: None };
+        let wanted = Wanted { subjects: &subjects, key, most: usize::MAX };
         with(Some(&self::stored(stored)), &wanted, &authority, now, true).unwrap()
     };
     let kinds = |all: &Certificates| -> Vec<bool> {
@@ -253,87 +252,4 @@ fn what_is_asked_of_one_secret_is_asked_of_its_addresses_alone() {
     let all = super::certificates(&parts, &wanted(&subjects), &authority, later, true).unwrap();
     let newer: Vec<_> = all.issued_at.iter().filter(|(_, at)| **at == later).collect();
     assert_eq!((all.issued, newer[0].0.as_str(), newer.len()), (2, "192.0.2.2", 1));
-}
-
-const NONE: BTreeMap<Asked, Issued> = BTreeMap::new();
-
-/// What a signer issues for what it is asked for.
-fn issue(by: &Authorities, asked: &[Asked], wanted: &Wanted<'_>) -> BTreeMap<Asked, Issued> {
-    let issue = |asked: &Asked| {
-        let profile = asked.profile(wanted).unwrap();
-        let leaf = by.current.issue(&profile, now()).unwrap();
-        let (certificate, key) = (leaf.certificate().to_owned(), leaf.key().to_owned());
-        let ca = by.current.certificate();
-        let times = leaf::times(&certificate, &key, ca, &profile.names).unwrap();
-        (asked.clone(), Issued { certificate, key, times })
-    };
-    asked.iter().map(issue).collect()
-}
-
-#[test]
-fn a_signer_is_asked_for_each_and_what_it_issues_is_put_into_place() {
-    let (ours, theirs) = (authority(), authority());
-    let cas = [theirs.current.certificate().to_owned()];
-    let subjects = [subject("192.0.2.1"), subject("192.0.2.2")];
-    let none = NONE;
-    let wanted =
-        Wanted { signer: Some(Signer { authorities: &cas, issued: &none }), ..wanted(&subjects) };
-    let first = with(None, &wanted, &ours, now(), true).unwrap();
-    assert_eq!((first.data.len(), first.issued, first.missing, first.asked.len()), (0, 0, 4, 4));
-    let three = issue(&theirs, &first.asked[..3], &wanted);
-    let signer = Some(Signer { authorities: &cas, issued: &three });
-    let second = with(None, &Wanted { signer, ..wanted }, &ours, now(), true).unwrap();
-    assert_eq!((second.issued, second.missing, second.asked.len()), (3, 1, 1));
-    assert_eq!(second.data.len(), 6);
-    let fourth = issue(&theirs, &second.asked, &wanted);
-    let signer = Some(Signer { authorities: &cas, issued: &fourth });
-    let there = stored(&second);
-    let all = with(Some(&there), &Wanted { signer, ..wanted }, &ours, now(), true).unwrap();
-    assert_eq!((all.issued, all.missing, all.asked.len(), all.data.len()), (1, 0, 0, 8));
-    let kept = with(Some(&stored(&all)), &wanted, &ours, now(), true).unwrap();
-    assert_eq!((kept.issued, kept.asked.len(), kept.data), (0, 0, all.data), "all is good");
-}
-
-#[test]
-fn at_a_change_of_signer_each_address_keeps_its_certificate_until_its_turn_and_the_answer() {
-    let (ours, theirs) = (authority(), authority());
-    let cas = [theirs.current.certificate().to_owned()];
-    let subjects = [subject("192.0.2.1"), subject("192.0.2.2")];
-    let of_ours = with(None, &wanted(&subjects), &ours, now(), true).unwrap();
-    let none = NONE;
-    let signed =
-        Wanted { signer: Some(Signer { authorities: &cas, issued: &none }), ..wanted(&subjects) };
-    let later = now() + Duration::hours(1);
-    let there = stored(&of_ours);
-    let asked = with(Some(&there), &signed, &ours, later, true).unwrap();
-    assert_eq!((asked.missing, asked.data.clone()), (0, of_ours.data.clone()));
-    let addresses: Vec<_> = asked.asked.iter().map(|one| one.address.as_str()).collect();
-    assert_eq!(addresses, ["192.0.2.1"; 2], "one address has its turn, with both sides");
-    let unready = with(Some(&there), &signed, &ours, later, false).unwrap();
-    assert_eq!(unready.asked, [], "no pod can be spared");
-
-    // And back: those of the signer are trusted, and replaced in turn by ours.
-    let issued = issue(&theirs, &asked.asked, &signed);
-    let signer = Some(Signer { authorities: &cas, issued: &issued });
-    let mixed = with(Some(&there), &Wanted { signer, ..signed }, &ours, later, true).unwrap();
-    assert_eq!(mixed.issued, 2);
-    let trusted = Wanted { trusted: &cas, ..wanted(&subjects) };
-    let there = stored(&mixed);
-    let back = with(Some(&there), &trusted, &ours, later + Duration::hours(1), false).unwrap();
-    assert_eq!((back.issued, back.data), (0, mixed.data), "kept until its turn");
-    let back = with(Some(&there), &trusted, &ours, later + Duration::hours(1), true).unwrap();
-    assert_eq!(back.issued, 2);
-    let unknown = with(Some(&there), &wanted(&subjects), &ours, later, false).unwrap();
-    assert_eq!(unknown.issued, 2, "what none trusts is replaced at once");
-}
-
-#[test]
-fn no_more_than_a_pass_may_issue_is_asked_for() {
-    let cas = [authority().current.certificate().to_owned()];
-    let subjects: Vec<Subject> = (1..=5).map(|one| subject(&format!("192.0.2.{one}"))).collect();
-    let none = NONE;
-    let signer = Some(Signer { authorities: &cas, issued: &none });
-    let wanted = Wanted { most: 4, signer, ..wanted(&subjects) };
-    let made = with(None, &wanted, &authority(), now(), true).unwrap();
-    assert_eq!((made.asked.len(), made.missing), (4, 10));
 }

@@ -107,13 +107,7 @@ fn the_old_ca_is_trusted_as_long_as_a_pod_shows_a_certificate_of_it() {
         let signer = Authorities { current: signer.clone(), next: None, previous: None };
         let made = certificates(
             &[],
-            &Wanted {
-                subjects: &[subject],
-                key: KeyKind::default(),
-                most: usize::MAX,
-                trusted: &[],
-                signer: None,
-            },
+            &Wanted { subjects: &[subject], key: KeyKind::default(), most: usize::MAX },
             &signer,
             start(),
             true,
@@ -182,93 +176,4 @@ fn what_cert_manager_writes_is_read_with_the_root_once() {
     assert_eq!(read("A", Some("R\n")), of("A\nR\n"));
     assert_eq!(read("R\n", Some("R\n")), of("R\n"), "one that has signed itself");
     assert_eq!(read("A\n", None), of("A\n"));
-}
-
-/// A Manager that asks a signer, and the Secret with the certificates of that one's CAs.
-fn with_signer(cache: &Cache, signer: &str, certificates: &str) {
-    let bytes = json!(ByteString(certificates.as_bytes().to_vec()));
-    let manager = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Manager",
-        "metadata": {"name": "m", "namespace": "tf", "uid": "m", "resourceVersion": "1"},
-        "spec": {"commonConfiguration": {"certSigner": signer}}});
-    Feed::new(Kind::Manager, "").take(cache, Event::Apply(manager));
-    let secret = json!({"apiVersion": "v1", "kind": "Secret",
-        "metadata": {"name": names::GIVEN_CA_SECRET, "namespace": "tf", "uid": "s", "resourceVersion": "1"},
-        "data": {(names::GIVEN_CA_CERTIFICATE): bytes}});
-    Feed::new(Kind::GivenCa, "").take(cache, Event::Apply(secret));
-}
-
-#[test]
-fn the_cas_of_a_signer_are_trusted_beside_that_of_the_namespace() {
-    let (ours, theirs) = (ca(), ca());
-    let authorities = Authorities { current: ours, next: None, previous: None };
-    let trusted = |signer: &str| {
-        let cache = cache(&[]);
-        with_signer(&cache, signer, theirs.certificate());
-        // A CA without a key is no CA of ours that is wrong.
-        let given = given(&cache, "tf", None, start());
-        (to_be_trusted(&cache, "tf", &authorities, None), given.is_ok())
-    };
-    let both = bundle::with(&authorities.bundle(), &bundle::certificates(theirs.certificate()));
-    assert_eq!(trusted("example.com/opensdn"), (both, true));
-    for other in ["SelfSignedCA", "External", "kubernetes.io/kubelet-serving"] {
-        assert_eq!(trusted(other), (authorities.bundle(), false), "{other}");
-    }
-}
-
-#[test]
-fn what_was_trusted_stays_so_as_long_as_a_pod_shows_a_certificate_by_it() {
-    let (ours, theirs, third) = (ca(), ca(), ca());
-    let authorities = Authorities { current: ours.clone(), next: None, previous: None };
-    let issued_by = |signer: &Authority| {
-        let cache = cache(&[]);
-        let profile = opensdn_pki::LeafProfile::server("a", vec!["a".to_owned()]);
-        let leaf = signer.issue(&profile, start()).unwrap();
-        let secret = json!({"apiVersion": "v1", "kind": "Secret",
-            "metadata": {"name": "redis1-secret-certificates", "namespace": "tf", "uid": "c", "resourceVersion": "1",
-                "ownerReferences": [{"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Redis", "name": "redis1",
-                    "uid": "r", "controller": true}]},
-            "data": {"server-a.crt": json!(ByteString(leaf.certificate().as_bytes().to_vec()))}});
-        Feed::new(Kind::Secret, "").take(&cache, Event::Apply(secret));
-        cache
-    };
-    // A root, which is in no certificate of a pod, goes with what it has issued.
-    let chain = format!("{}{}", theirs.certificate(), third.certificate());
-    let published = bundle::with(&authorities.bundle(), &bundle::certificates(&chain));
-    let trusted = |signer| to_be_trusted(&issued_by(signer), "tf", &authorities, Some(&published));
-    assert_eq!(trusted(&theirs), published);
-    assert_eq!(trusted(&ours), authorities.bundle());
-}
-
-#[test]
-fn a_ca_counts_when_each_pod_has_it_and_else_it_is_said_which_has_not() {
-    let authorities = Authorities { current: ca(), next: None, previous: None };
-    let certificate = authorities.current.certificate().to_owned();
-    let components = components::described();
-    let once = components.filter(|one| one.reads_certificates_once());
-    let mut once = once.map(|one| crate::component::word(one.facts()));
-    let once = once.find(|word| components::of_word(word).is_some()).unwrap();
-    let now = start() + Duration::hours(1);
-    let why = |pods: &[Value], published: OffsetDateTime| {
-        let cache = cache(pods);
-        assert!(do_not_trust(&cache, "tf", &certificate, now).unwrap().contains("not published"));
-        let trust = json!({"apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"name": names::TRUST, "namespace": "tf", "uid": "t", "resourceVersion": "1",
-                "annotations": {(names::PUBLISHED): text(published)}},
-            "data": {(names::TRUST_KEY): authorities.bundle()}});
-        Feed::new(Kind::ConfigMap, "").take(&cache, Event::Apply(trust));
-        assert!(
-            do_not_trust(&cache, "tf", ca().certificate(), now).unwrap().contains("not published")
-        );
-        do_not_trust(&cache, "tf", &certificate, now)
-    };
-    // Pods were made at the start, long ago.
-    let (before, long_ago) = (start() - Duration::minutes(1), start() + Duration::minutes(1));
-    let just_now = now - Duration::minutes(9);
-    assert_eq!(why(&[], just_now), None, "the first pods have it from their start");
-    assert_eq!(why(&[pod("redis", false, 0), pod(&once, false, 0)], before), None);
-    assert_eq!(why(&[pod("redis", false, 0)], long_ago), None, "its kubelet has brought it");
-    let late = why(&[pod("redis", true, 0)], just_now).unwrap();
-    assert!(late.contains("10 minutes"), "{late}");
-    let old = why(&[pod(&once, true, 0)], long_ago).unwrap();
-    assert!(old.contains(&once) && old.contains("start again"), "{old}");
 }
