@@ -13,6 +13,8 @@ const USUAL_MEMORY: u64 = 1024;
 const USUAL_CORES: &str = "0x01";
 /// As the process wants them (tf-vrouter, `dpdk/dpdk_vrouter.c:612-616`).
 const FEWEST_CORES: usize = 2;
+/// Of flows and of the bridge (tf-vrouter, `dpdk/dpdk_vrouter.c:830-840`).
+const TABLES: u64 = 2;
 
 /// A `coreMask` as the image reads it: what has neither comma nor dash is a mask to it, in hexadecimal digits even without
 /// `0x` (tf-container-builder, `containers/vrouter/agent-dpdk/entrypoint.sh:112-118`). To us one number is one core.
@@ -23,15 +25,24 @@ pub fn for_image(core_mask: &str) -> String {
     if is_one_core { format!("{core_mask}-{core_mask}") } else { core_mask.to_owned() }
 }
 
-/// Why it would not start with this `coreMask`, these MiB of huge pages of all sizes, and these variables, which win; and
-/// what to do.
+/// How many huge pages it may have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pages {
+    /// Of 1 GiB.
+    pub large: u64,
+    /// Of 2 MiB.
+    pub small: u64,
+}
+
+/// Why it would not start with this `coreMask`, these huge pages, and these variables, which win; and what to do.
 #[must_use]
 pub fn obstacle<'v>(
     core_mask: Option<&str>,
-    pages: u64,
+    pages: Pages,
     variable: impl Fn(&str) -> Option<&'v str>,
 ) -> Option<String> {
-    if let Some(mode) = variable(MODE.0).map(str::trim).filter(|mode| *mode != MODE.1) {
+    // As the image compares it: with a space it is another one.
+    if let Some(mode) = variable(MODE.0).filter(|mode| *mode != MODE.1) {
         return Some(format!(
             "dpdk is given, and the variable {} is {mode:?}: remove the variable, or dpdk",
             MODE.0
@@ -74,10 +85,11 @@ fn cores(text: &str) -> Option<usize> {
     Some(all.len())
 }
 
-/// It takes its memory of each NUMA node, and of what is left the tables of flows and of the bridge (tf-vrouter,
-/// `dpdk/vr_dpdk_table_mem.c:187-251`).
-fn too_few_pages(asked: u64, memory: Option<&str>) -> Option<String> {
-    if asked == 0 {
+/// It takes its memory of each NUMA node, and of what is left the tables of flows and of the bridge, each a file of its own: of
+/// pages of 1 GiB each takes a whole one (tf-vrouter, `dpdk/vr_dpdk_table_mem.c:187-252`).
+fn too_few_pages(pages: Pages, memory: Option<&str>) -> Option<String> {
+    let Pages { large, small } = pages;
+    if (large, small) == (0, 0) {
         return Some(
             "the DPDK process has its memory in huge pages, and none are asked for: say how many in dpdk.hugePages1G or \
              dpdk.hugePages2M of the Vrouter or of its profile"
@@ -86,6 +98,15 @@ fn too_few_pages(asked: u64, memory: Option<&str>) -> Option<String> {
     }
     // What is no number is left to the process.
     let memory: u64 = memory.map_or(Some(USUAL_MEMORY), |memory| memory.trim().parse().ok())?;
+    let needed = memory.div_ceil(1024).saturating_add(TABLES);
+    if small == 0 && large < needed {
+        return Some(format!(
+            "{large} huge pages of 1 GiB are asked for, and the DPDK process takes {memory} MiB of each NUMA node and a whole page \
+             for each of its two tables: ask for {needed} or more by dpdk.hugePages1G, or for 256 of 2 MiB beside them by \
+             dpdk.hugePages2M, which hold the tables at their usual size"
+        ));
+    }
+    let asked = large.saturating_mul(1024).saturating_add(small.saturating_mul(2));
     (asked <= memory).then(|| {
         format!(
             "{asked} MiB of huge pages are asked for, and the DPDK process takes {memory} MiB of each NUMA node and its \
@@ -98,24 +119,31 @@ fn too_few_pages(asked: u64, memory: Option<&str>) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn said(core_mask: Option<&str>, pages: u64, variables: &[(&str, &str)]) -> Option<String> {
+    fn said(
+        core_mask: Option<&str>,
+        (large, small): (u64, u64),
+        variables: &[(&str, &str)],
+    ) -> Option<String> {
         let variable = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
         };
-        obstacle(core_mask, pages, variable)
+        obstacle(core_mask, Pages { large, small }, variable)
     }
 
     #[test]
     fn what_cannot_start_is_said_with_what_to_do() {
         for (cores, pages, variables, expected) in [
-            (Some("1-2"), 0, &[][..], "none are asked for"),
-            (Some("1-2"), 1024, &[], "1024 MiB of huge pages are asked for"),
-            (Some("1-2"), 2048, &[("DPDK_MEM_PER_SOCKET", "2048")], "DPDK_MEM_PER_SOCKET"),
-            (None, 2048, &[], "no cores that forward are named"),
-            (Some(""), 2048, &[], "no cores that forward are named"),
-            (Some("3"), 2048, &[], "are 3-3"),
-            (Some("1-2"), 2048, &[("CPU_CORE_MASK", "0x4")], "are 0x4"),
-            (Some("1-2"), 2048, &[("AGENT_MODE", "kernel")], "AGENT_MODE is \"kernel\""),
+            (Some("1-2"), (0, 0), &[][..], "none are asked for"),
+            (Some("1-2"), (2, 0), &[], "ask for 3 or more"),
+            (Some("1-2"), (3, 0), &[("DPDK_MEM_PER_SOCKET", "1025")], "ask for 4 or more"),
+            (Some("1-2"), (4, 0), &[("AGENT_MODE", " dpdk")], "AGENT_MODE is \" dpdk\""),
+            (Some("1-2"), (0, 512), &[], "1024 MiB of huge pages are asked for"),
+            (Some("1-2"), (0, 1024), &[("DPDK_MEM_PER_SOCKET", "2048")], "DPDK_MEM_PER_SOCKET"),
+            (None, (4, 0), &[], "no cores that forward are named"),
+            (Some(""), (4, 0), &[], "no cores that forward are named"),
+            (Some("3"), (4, 0), &[], "are 3-3"),
+            (Some("1-2"), (4, 0), &[("CPU_CORE_MASK", "0x4")], "are 0x4"),
+            (Some("1-2"), (4, 0), &[("AGENT_MODE", "kernel")], "AGENT_MODE is \"kernel\""),
         ] {
             let message = said(cores, pages, variables).unwrap();
             assert!(message.contains(expected), "{message}");
@@ -125,11 +153,11 @@ mod tests {
     #[test]
     fn what_can_start_passes() {
         for (cores, pages, variables) in [
-            (Some("0x6"), 2048, &[("AGENT_MODE", "dpdk")][..]),
-            (Some("0x6"), 1026, &[]),
-            (Some("0x6"), 512, &[("DPDK_MEM_PER_SOCKET", "256")]),
-            (Some("0x6"), 512, &[("DPDK_MEM_PER_SOCKET", "of old")]),
-            (None, 2048, &[("CPU_CORE_MASK", "4,8")]),
+            (Some("0x6"), (3, 0), &[("AGENT_MODE", "dpdk")][..]),
+            (Some("0x6"), (1, 1), &[]),
+            (Some("0x6"), (0, 256), &[("DPDK_MEM_PER_SOCKET", "256")]),
+            (Some("0x6"), (0, 256), &[("DPDK_MEM_PER_SOCKET", "of old")]),
+            (None, (3, 0), &[("CPU_CORE_MASK", "4,8")]),
         ] {
             assert_eq!(said(cores, pages, variables), None);
         }

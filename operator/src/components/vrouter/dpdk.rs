@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use opensdn_crds::dpdk::{self, CORES, MODE};
+use opensdn_crds::dpdk::{self, CORES, MODE, Pages};
 use opensdn_crds::vrouter::VrouterConfiguration;
 
 use super::{env, settings};
@@ -76,7 +76,7 @@ pub(super) fn core_mask(settings: &VrouterConfiguration) -> Option<String> {
     given.filter(|mask| !mask.is_empty()).map(dpdk::for_image)
 }
 
-/// What would wait for its data plane without limit.
+/// What would wait for its data plane, and end, and wait again.
 pub(super) fn check(
     settings: &VrouterConfiguration,
     variables: &BTreeMap<String, String>,
@@ -84,7 +84,11 @@ pub(super) fn check(
     let variable = |name: &str| variables.get(name).map(String::as_str);
     let obstacle = match &settings.dpdk {
         Some(given) => {
-            let pages = settings::huge_pages(settings).iter().map(|(_, amount)| amount).sum();
+            let count = |given: Option<i64>| given.and_then(|given| u64::try_from(given).ok());
+            let pages = Pages {
+                large: count(settings.huge_pages_1g).unwrap_or_default(),
+                small: count(settings.huge_pages_2m).unwrap_or_default(),
+            };
             dpdk::obstacle(given.core_mask.as_deref(), pages, variable)
         }
         None => variable(MODE.0).filter(|mode| mode.trim() == MODE.1).map(|mode| {
