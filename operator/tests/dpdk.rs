@@ -195,3 +195,37 @@ fn a_pod_ends_when_the_node_has_its_interface_back() {
     assert!(!nic.exists(), "the signal that ends the pod would cut it short");
     assert!(child.wait().unwrap().success());
 }
+
+#[test]
+fn a_start_forgets_an_empty_name_and_waits_until_the_interface_has_an_address() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path().display();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(
+        at("entrypoint.sh"),
+        format!("ls {here}/nic 2>&1 | grep -c 'No such' > {here}/said\n"),
+    )
+    .unwrap();
+    fs::write(at("params.env.192.0.2.1"), "export CONTROL_NODES='192.0.2.10'\n").unwrap();
+    fs::write(at("nic"), "\n").unwrap();
+    // It has an address when it is asked for the second time.
+    let ip = format!(
+        "#!/bin/bash\n[ \"$*\" = '-4 addr show dev ens3f0' ] || exit 1\n\
+         [ -e {here}/asked ] && echo '    inet 192.0.2.1/24'\ntouch {here}/asked\n"
+    );
+    fs::write(at("ip"), ip).unwrap();
+    fs::set_permissions(at("ip"), fs::Permissions::from_mode(0o755)).unwrap();
+    let script = script(&built(&case("vrouter-dpdk")), "run-vrouteragentdpdk.sh")
+        .replace("/etc/contrailconfigmaps/", &format!("{here}/"))
+        .replace("/var/run/vrouter/nic", &format!("{here}/nic"))
+        .replace("sleep 5", "sleep 0.1")
+        .replace("exec /entrypoint.sh", &format!("exec bash {here}/entrypoint.sh"));
+    let path = format!("{here}:{}", std::env::var("PATH").unwrap());
+    let mut bash = Command::new("bash");
+    bash.args(["-c", &script]).env("POD_IP", "192.0.2.1").env("PATH", path);
+    let output = bash.env("PHYSICAL_INTERFACE", "ens3f0").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("waits for an IPv4 address of interface ens3f0"), "{said}");
+    assert_eq!(fs::read_to_string(at("said")).unwrap(), "1\n", "the empty name is gone");
+}
