@@ -4,20 +4,14 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use kube::Client;
 use kube::discovery::{ApiResource, Discovery, Scope};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
 use crate::Failed;
 use crate::sandbox::Cluster;
-
-/// As client-go has it; the API server says after how many seconds, and that is one.
-const TRIES: usize = 10;
-const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What is read, of the kinds in this order.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -90,7 +84,7 @@ pub(crate) async fn get(cluster: &Cluster, arguments: &[&str]) -> Result<Option<
     let place = cluster.kubeconfig();
     let known = locked(&CLIENTS).get(&place).cloned();
     if let Some(client) = known {
-        match patiently(&get, &place, &client).await {
+        match answer(&get, &place, &client).await {
             Ok(answer) => return Ok(answer),
             Err(kube::Error::Api(status)) => return Err(kube::Error::Api(status).into()),
             // It lives as long as the runtime of the test that has made it, and its connections as long as the API server.
@@ -98,22 +92,9 @@ pub(crate) async fn get(cluster: &Cluster, arguments: &[&str]) -> Result<Option<
         }
     }
     let client = cluster.client()?;
-    let answered = patiently(&get, &place, &client).await?;
+    let answered = answer(&get, &place, &client).await?;
     locked(&CLIENTS).insert(place, client);
     Ok(answered)
-}
-
-/// As kubectl: of an API server that says that it has no time, or is still reading what it stores, it is asked again.
-async fn patiently(get: &Get<'_>, place: &Path, client: &Client) -> kube::Result<Option<Value>> {
-    let is_busy =
-        |error: &kube::Error| matches!(error, kube::Error::Api(status) if status.code == 429);
-    for _ in 0..TRIES {
-        match answer(get, place, client).await {
-            Err(error) if is_busy(&error) => sleep(RETRY_AFTER).await,
-            answered => return answered,
-        }
-    }
-    answer(get, place, client).await
 }
 
 async fn answer(get: &Get<'_>, place: &Path, client: &Client) -> kube::Result<Option<Value>> {

@@ -83,7 +83,8 @@ pub async fn send(
 /// # Errors
 /// There is no such object, kubectl cannot be run, or what it says is no JSON.
 pub async fn read(cluster: &Cluster, arguments: &[&str]) -> Result<Value, Failed> {
-    if let Some(answer) = get::get(cluster, arguments).await? {
+    // What is refused, or answered late, kubectl tries again as its users know it, and says in its own words.
+    if let Ok(Some(answer)) = get::get(cluster, arguments).await {
         return Ok(answer);
     }
     let arguments = [&["get", "-o", "json"], arguments].concat();
