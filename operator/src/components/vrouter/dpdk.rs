@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use opensdn_crds::dpdk::{self, CORES, MODE, Pages};
 use opensdn_crds::vrouter::VrouterConfiguration;
 
-use super::{env, settings};
+use super::{env, node, settings};
 use crate::component::{Check, Command, Container, Mount, SettingsError};
 
 /// Upstream's own question (`containers/vrouter/base/network-functions-vrouter-dpdk:5-7`): the process listens nowhere but there.
@@ -26,10 +26,7 @@ pub(super) fn container(settings: &VrouterConfiguration) -> Container {
     let driver = settings.dpdk_uio_driver.clone().filter(|driver| !driver.is_empty());
     env.extend(driver.map(|driver| ("DPDK_UIO_DRIVER", driver)));
     // It speaks no TLS, and its entrypoint waits for these where a variable switches TLS on.
-    env.extend([
-        ("SERVER_CERTFILE", "/etc/certificates/server-$(POD_IP).crt".to_owned()),
-        ("SERVER_KEYFILE", "/etc/certificates/server-key-$(POD_IP).pem".to_owned()),
-    ]);
+    env.extend(node::server_files());
     Container {
         name: "vrouteragentdpdk",
         env,
@@ -55,8 +52,6 @@ pub(super) fn container(settings: &VrouterConfiguration) -> Container {
 /// In the place of that of the kernel module: it brings `vif` to the node, and loads nothing.
 pub(super) fn init_container(settings: &VrouterConfiguration) -> Container {
     Container {
-        name: "vrouterkernelinitdpdk",
-        is_optional: true,
         command: Command::OfImage,
         env: env(settings),
         mounts: vec![
@@ -66,7 +61,7 @@ pub(super) fn init_container(settings: &VrouterConfiguration) -> Container {
         ],
         // As in upstream's manifest: with SELinux no other writes into folders of the node.
         is_privileged: true,
-        ..Container::default()
+        ..node::step("vrouterkernelinitdpdk")
     }
 }
 

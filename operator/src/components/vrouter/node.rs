@@ -20,7 +20,6 @@ pub(super) fn init_containers(
     given: &Given<'_>,
     settings: &VrouterConfiguration,
 ) -> Vec<Container> {
-    let step = |name| Container { name, is_optional: true, ..Container::default() };
     let prefetch = |name| Container { command: Command::Shell("exit 0"), ..step(name) };
     let mut containers = vec![
         if settings::is_dpdk(settings) {
@@ -48,11 +47,8 @@ pub(super) fn init_containers(
         mounts.push(Mount::at("host-sysctl", "/etc/sysctl.d"));
     }
     let mut of_init = env(settings);
-    of_init.extend([
-        ("SERVER_CA_CERTFILE", "/etc/ssl/certs/kubernetes/ca-bundle.crt".to_owned()),
-        ("SERVER_CERTFILE", "/etc/certificates/server-$(POD_IP).crt".to_owned()),
-        ("SERVER_KEYFILE", "/etc/certificates/server-key-$(POD_IP).pem".to_owned()),
-    ]);
+    of_init.push(("SERVER_CA_CERTFILE", "/etc/ssl/certs/kubernetes/ca-bundle.crt".to_owned()));
+    of_init.extend(server_files());
     of_init.extend(image(settings, STATUS).map(|image| ("CONTRAIL_STATUS_IMAGE", image)));
     containers.extend([
         Container {
@@ -68,12 +64,23 @@ pub(super) fn init_containers(
     containers
 }
 
+/// Runs if it has an image.
+pub(super) fn step(name: &'static str) -> Container {
+    Container { name, is_optional: true, ..Container::default() }
+}
+
+/// Whose files an image waits for where a variable switches TLS on.
+pub(super) fn server_files() -> [(&'static str, String); 2] {
+    [
+        ("SERVER_CERTFILE", "/etc/certificates/server-$(POD_IP).crt".to_owned()),
+        ("SERVER_KEYFILE", "/etc/certificates/server-key-$(POD_IP).pem".to_owned()),
+    ]
+}
+
 /// Brings the module and loads it.
 fn kernel_module(given: &Given<'_>, settings: &VrouterConfiguration) -> Container {
     let builds = given.common.distribution.as_deref() == Some("ubuntu");
     Container {
-        name: "vrouterkernelinit",
-        is_optional: true,
         entry: builds.then_some(BUILD),
         command: Command::OfImage,
         env: env(settings),
@@ -84,7 +91,7 @@ fn kernel_module(given: &Given<'_>, settings: &VrouterConfiguration) -> Containe
             Mount::at("lib-modules", "/lib/modules"),
         ],
         is_privileged: true,
-        ..Container::default()
+        ..step("vrouterkernelinit")
     }
 }
 
