@@ -107,8 +107,8 @@ async fn answer(get: &Get<'_>, place: &Path, client: &Client) -> kube::Result<Op
             plain(&mut answer, &resource);
             return Ok(Some(answer));
         }
-        let all = answer.get_mut("items").map(Value::take);
-        for mut one in all.and_then(|all| all.as_array().cloned()).unwrap_or_default() {
+        let all = answer.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take);
+        for mut one in all.unwrap_or_default() {
             plain(&mut one, &resource);
             items.push(one);
         }

@@ -306,7 +306,8 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Error> {
         .map_err(|source| Error::Content { path: path.to_owned(), source })
 }
 
-fn run(command: &mut Command) -> Result<(), Error> {
+/// Runs it to its end.
+pub(crate) fn run(command: &mut Command) -> Result<(), Error> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.output();
     let output = output.map_err(|source| Error::Run { program: program.clone(), source })?;

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use crate::Failed;
 use crate::config_api::{FakeConfigApi, Settings};
 use crate::development_image::DevelopmentImage;
+use crate::image::run;
 use crate::sandbox::lab::{CONTROL, Lab};
 
 /// All daemons, and what prepares nodes for them. The tag says of which release its files are to be.
@@ -66,12 +67,4 @@ impl LabDaemons {
     pub fn api(&self) -> &FakeConfigApi {
         &self.api
     }
-}
-
-fn run(command: &mut Command) -> Result<(), Failed> {
-    let output = command.output()?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr)).into())
 }
