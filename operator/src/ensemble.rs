@@ -267,12 +267,13 @@ pub enum AccessError {
 }
 
 impl Access {
-    /// With certificates of the CA that are nowhere but in this process.
+    /// With certificates of the CA that are nowhere but in this process. `trusted` are the CAs of members, in PEM.
     ///
     /// # Errors
     /// They cannot be made.
     pub fn new(
         authorities: &Authorities,
+        trusted: &str,
         now: OffsetDateTime,
         exec: Arc<dyn Exec>,
     ) -> Result<Self, AccessError> {
@@ -288,7 +289,7 @@ impl Access {
             let identity =
                 Identity::from_pem(leaf.certificate().as_bytes(), leaf.key().as_bytes())?;
             let mut roots = rustls::RootCertStore::empty();
-            for certificate in parse_certificates(authorities.bundle().as_bytes())? {
+            for certificate in parse_certificates(trusted.as_bytes())? {
                 roots.add(certificate)?;
             }
             let config = ClientConfig::builder_with_provider(crypto_provider())

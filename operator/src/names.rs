@@ -68,6 +68,10 @@ pub const TLS_KEY: &str = "tls.key";
 pub const TRUST: &str = opensdn_deploy::names::operator::TRUST;
 /// Its annotation with the time at which its bundle was published.
 pub const PUBLISHED: &str = "opensdn.io/published-at";
+/// Of the same ConfigMap: which CAs in it have issued nothing of what is in place any more, and since when.
+pub const LEAVING: &str = "opensdn.io/leaving-since";
+/// Of a request to a signer: the UID of whose certificate it is.
+pub const REQUESTED_FOR: &str = "opensdn.io/requested-for";
 /// The end of the names of Secrets with the certificates of pods.
 pub const CERTIFICATES: &str = "-secret-certificates";
 /// Its key.
@@ -128,6 +132,12 @@ impl Instance {
     #[must_use]
     pub fn certificates(&self) -> String {
         format!("{}{CERTIFICATES}", self.name)
+    }
+
+    /// The Secret with the keys of certificates that a signer is asked for; no pod mounts it.
+    #[must_use]
+    pub fn requests(&self) -> String {
+        format!("{}-secret-requests", self.name)
     }
 
     /// The Secret with the token of its ServiceAccount.

@@ -19,6 +19,7 @@ pub mod members;
 pub mod nested;
 mod next_pod;
 mod pod_of_node;
+pub(crate) mod signer;
 pub mod status;
 mod take_over;
 pub mod validate;
@@ -31,13 +32,16 @@ use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::controller::Action;
 use opensdn_crds::status::TakenOver;
-use opensdn_pki::{Authorities, AuthorityError, GivenError, KeyKind, SecretError, crypto_provider};
+use opensdn_pki::{
+    Authorities, AuthorityError, GivenError, KeyKind, RsaBits, SecretError, bundle, crypto_provider,
+};
 use opensdn_runtime::apply::{Context as Writer, read_as};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
 use serde_json::json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use tokio::sync::Semaphore;
 
 use crate::build::certificates::{
     Certificates, Data, Stored, Subject, Wanted, certificates, parts,
@@ -65,12 +69,34 @@ use validate::{Invalid, validate};
 /// Certificates are looked at again when the first is due, and no later than that.
 const LONGEST_PAUSE: Duration = Duration::from_secs(12 * 60 * 60);
 
+/// So far the clocks of a cluster that works may be apart.
+const CLOCKS_ARE_APART: time::Duration = time::Duration::minutes(1);
+
 /// An object that is somebody else's is read again after so long.
 const UNTIL_IT_IS_OURS: Duration = Duration::from_secs(30);
 
 /// So many certificates are issued in one pass: some seconds with RSA keys, and less than one with others.
-const MOST_RSA: usize = 32;
-const MOST_OTHER: usize = 200;
+fn most_in_a_pass(key: KeyKind) -> usize {
+    match key {
+        KeyKind::Rsa(RsaBits::Bits2048) => 32,
+        KeyKind::Rsa(RsaBits::Bits3072) => 8,
+        KeyKind::Rsa(RsaBits::Bits4096) => 4,
+        _ => 200,
+    }
+}
+
+/// Who makes keys that take long: one at a time, as others renew the Lease and answer probes.
+static MAKES_KEYS: Semaphore = Semaphore::const_new(1);
+
+/// Does what may take seconds. All passes are in one task: none of them would get on where it is done in place.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, AuthorityError> + Send + 'static,
+) -> Result<T, Error> {
+    // It is never closed.
+    let _turn = MAKES_KEYS.acquire().await;
+    let made = tokio::task::spawn_blocking(work).await.map_err(|_| Error::Panicked)?;
+    made.map_err(Error::Certificates)
+}
 
 /// What all passes need.
 pub struct Context {
@@ -259,7 +285,7 @@ async fn make_so(
     nested::is_not_nested(ctx, component, fetched, &valid.instance).await?;
     let (authorities, refused) = authorities::obtain(ctx, fetched).await?;
     valid.refused_ca = refused.map(|error| error_chain(&Error::from(error)));
-    authorities::publish(ctx, fetched, &authorities).await?;
+    let trusted = authorities::publish(ctx, fetched, &authorities).await?;
     let expiry = authorities.current.not_after();
     ctx.metrics.certificates(&namespace, names::CA_SECRET, Some(expiry));
     if let Some(left) = as_before::stays(ctx, fetched, valid, &authorities, taken_over).await? {
@@ -267,11 +293,13 @@ async fn make_so(
         return Ok(Action::requeue(left));
     }
     let now = OffsetDateTime::now_utc();
-    let (certificates, parts) = issue(ctx, component, fetched, valid, &authorities, now).await?;
+    let cas = Cas { ours: &authorities, trusted: bundle::certificates(&trusted) };
+    let Made { certificates, parts, poll } =
+        issue(ctx, component, fetched, valid, &cas, now).await?;
     if component.reads_certificates_once() {
         valid.certificates_since = since(fetched, &certificates.issued_at);
     }
-    let plan = members::plan(ctx, fetched, valid, &authorities).await?;
+    let plan = members::plan(ctx, fetched, valid, &authorities, &trusted).await?;
     let secret = valid.instance.certificates();
     ctx.metrics.certificates(&namespace, &secret, Some(certificates.expires_at));
     if certificates.issued > 0 {
@@ -289,47 +317,121 @@ async fn make_so(
     if let Some(plan) = plan {
         members::act(ctx, fetched, valid, &plan).await?;
     }
-    let until = Duration::try_from(certificates.renew_at - now).unwrap_or_default();
-    let until = if authorities::is_rotating(&authorities) {
-        until.min(authorities::POLL_INTERVAL)
-    } else {
-        until
-    };
-    if certificates.missing > 0 {
-        return Ok(Action::requeue(Duration::ZERO));
-    }
     let waits = valid.members.as_ref().is_some_and(|members| members.waits.is_some());
-    Ok(Action::requeue(if waits { members::POLL_INTERVAL } else { until.min(LONGEST_PAUSE) }))
+    let until = Duration::try_from(certificates.renew_at - now).unwrap_or_default();
+    let until = [
+        Some(until.min(LONGEST_PAUSE)),
+        authorities::is_rotating(&authorities).then_some(authorities::POLL_INTERVAL),
+        // What a signer has not issued yet is no reason for the next pass.
+        (certificates.missing > 0 && poll.is_none()).then_some(Duration::ZERO),
+        waits.then_some(members::POLL_INTERVAL),
+        members::until_old(fetched, valid, now),
+        poll,
+    ];
+    Ok(Action::requeue(until.into_iter().flatten().min().unwrap_or(LONGEST_PAUSE)))
 }
 
-/// The certificates of its pods, and what of them each Secret has. Of very many a part is issued in one pass, and its pods wait for
-/// the rest.
+/// The CAs of a pass.
+struct Cas<'a> {
+    /// Those of the namespace.
+    ours: &'a Authorities,
+    /// All that pods trust, each in PEM.
+    trusted: Vec<String>,
+}
+
+/// The certificates of the pods of a component.
+struct Made {
+    certificates: Certificates,
+    /// What of them each Secret has.
+    parts: Vec<Data>,
+    /// How long until a signer is asked again for what it has not issued yet.
+    poll: Option<Duration>,
+}
+
+/// Makes the certificates of its pods. Of very many a part is issued in one pass, and its pods wait for the rest.
 async fn issue(
     ctx: &Context,
     component: &dyn ComponentKind,
     fetched: &Fetched,
     valid: &mut Valid,
-    authorities: &Authorities,
+    cas: &Cas<'_>,
     now: OffsetDateTime,
-) -> Result<(Certificates, Vec<Data>), Error> {
+) -> Result<Made, Error> {
     let subjects = subjects(fetched, valid);
     let stored = stored_certificates(ctx, fetched, valid, &subjects).await?;
-    let most = if matches!(valid.key, KeyKind::Rsa(_)) { MOST_RSA } else { MOST_OTHER };
-    let wanted = Wanted { subjects: &subjects, key: valid.key, most };
+    let most = most_in_a_pass(valid.key);
+    let signer = signer::Signer::of(&ctx.cache, fetched, now);
+    let nothing = BTreeMap::new();
+    let wanted = Wanted {
+        subjects: &subjects,
+        key: valid.key,
+        most,
+        trusted: &cas.trusted,
+        signer: signer.as_ref().map(|one| one.with(&nothing)),
+    };
     let are_ready = fetched.pods_can_spare_one(valid, component.reads_certificates_once(), now);
-    let make = || certificates(&stored, &wanted, authorities, now, are_ready);
-    // It may take seconds, in which other tasks renew the Lease and answer probes.
+    let make = |wanted: &Wanted<'_>| {
+        certificates(&stored, wanted, cas.ours, now, are_ready).map_err(Error::Certificates)
+    };
     let takes_long = matches!(wanted.key, KeyKind::Rsa(_)) || subjects.len() > most;
-    let made = if takes_long { tokio::task::block_in_place(make) } else { make() };
-    let mut made = made.map_err(Error::Certificates)?;
-    if made.missing > 0 {
-        let all = 2 * subjects.len();
-        valid.waits_for = Some(format!("{} of {all} certificates are issued", all - made.missing));
+    let mut certificates = if takes_long && signer.is_none() {
+        let (stored, subjects, trusted) = (stored.clone(), subjects.clone(), cas.trusted.clone());
+        let (key, ours) = (valid.key, cas.ours.clone());
+        let make = move || {
+            let wanted = Wanted { subjects: &subjects, key, most, trusted: &trusted, signer: None };
+            certificates(&stored, &wanted, &ours, now, are_ready)
+        };
+        aside(make).await?
+    } else {
+        make(&wanted)?
+    };
+    let (mut why, mut poll) = (None, None);
+    if let Some(signer) = &signer
+        && !certificates.asked.is_empty()
+    {
+        let asked = (&*stored, &*certificates.asked);
+        let answers = signer.answers(ctx, fetched, valid, &wanted, asked).await?;
+        let answered = Wanted { signer: Some(signer.with(&answers.issued)), ..wanted };
+        certificates = make(&answered)?;
+        poll = (!certificates.asked.is_empty()).then_some(answers.poll);
+        why = answers.why;
+    } else {
+        signer::forget(ctx, fetched, valid, &stored, &subjects).await?;
     }
+    if let Some(signer) = signer.filter(|_| certificates.is_held) {
+        why = why.or_else(|| signer.is_not_asked());
+        poll = poll.or(Some(signer::LONGEST_PAUSE));
+    }
+    let runs = fetched.owned.contains_key(&valid.keeper());
+    say_what_is_missing(valid, &certificates, runs, why);
     let addresses = subjects.iter().map(|subject| subject.address.as_str());
-    let parts = parts::split(addresses, std::mem::take(&mut made.data), &stored);
+    let parts = parts::split(addresses, std::mem::take(&mut certificates.data), &stored);
     let parts = parts.ok_or(Error::TooManyCertificates(subjects.len()))?;
-    Ok((made, parts))
+    Ok(Made { certificates, parts, poll })
+}
+
+/// The first pods wait for what is missing; those that come later wait each for its own. What a signer has not replaced yet is wrong
+/// when it ends soon.
+fn say_what_is_missing(valid: &mut Valid, made: &Certificates, runs: bool, why: Option<String>) {
+    let all = 2 * valid.addresses.len();
+    if made.missing > 0 {
+        let because = why.map(|why| format!("; {why}")).unwrap_or_default();
+        let issued = all - made.missing;
+        let waits = format!("{issued} of {all} certificates are issued{because}");
+        match runs {
+            true => valid.lacks_certificates = Some(waits),
+            false => valid.waits_for = Some(waits),
+        }
+    } else if let Some(why) = why {
+        let until = made.expires_at.date();
+        match made.is_urgent {
+            true => {
+                valid.refused_ca =
+                    Some(format!("a certificate ends on {until}, and has no successor: {why}"));
+            }
+            false => valid.renewal = Some(why),
+        }
+    }
 }
 
 /// What the Secrets of its certificates have. Where an address has none, those are read that are not known: watches report only what
@@ -407,14 +509,17 @@ async fn own_passwords(ctx: &Context, fetched: &Fetched, valid: &Valid) -> Resul
 }
 
 /// Since when the members at these addresses have what they read only when they start: their certificates, and the CAs
-/// that they trust.
+/// that they trust. A pod is made when its certificate is there, and the clock of who says when may be a little behind.
 fn since(
     fetched: &Fetched,
     issued_at: &BTreeMap<String, OffsetDateTime>,
 ) -> BTreeMap<String, OffsetDateTime> {
     let trusted = fetched.trust.as_deref().and_then(authorities::published_since);
     let latest = |at: OffsetDateTime| trusted.map_or(at, |trusted| trusted.max(at));
-    issued_at.iter().map(|(address, at)| (address.clone(), latest(*at))).collect()
+    issued_at
+        .iter()
+        .map(|(address, at)| (address.clone(), latest(*at - CLOCKS_ARE_APART)))
+        .collect()
 }
 
 /// Whom certificates are for: each address, with the name of its node.
@@ -433,4 +538,23 @@ fn subjects(fetched: &Fetched, valid: &Valid) -> Vec<Subject> {
 /// RFC 3339.
 pub(crate) fn now() -> String {
     OffsetDateTime::now_utc().format(&Rfc3339).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_takes_long_keeps_no_other_pass_waiting_and_is_done_one_at_a_time() {
+        let (start, wait) = std::sync::mpsc::channel::<()>();
+        let long = aside(move || {
+            // It ends only when the other pass, in the same task, has gone on.
+            wait.recv().map_err(|_| AuthorityError::Mismatch)
+        });
+        let second = aside(|| Ok(MAKES_KEYS.available_permits()));
+        let other = async move { start.send(()) };
+        let (long, second, other) = tokio::join!(long, second, other);
+        assert!(long.is_ok() && other.is_ok());
+        assert_eq!(second.unwrap(), 0, "it has the only turn");
+    }
 }

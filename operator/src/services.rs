@@ -77,16 +77,30 @@ pub fn services(spec: &Value) -> (Vec<Service>, Vec<Unnamed>) {
     (services, unnamed)
 }
 
-/// What is wrong where the Manager asks for certificates of another CA than the operator's own: its services run
-/// with those of that.
+/// Whether it is the name of a signer that is asked. Those of Kubernetes itself issue no certificates that are for servers and
+/// clients both.
+#[must_use]
+pub fn is_asked(signer: &str) -> bool {
+    signer.contains('/') && !signer.starts_with("kubernetes.io/")
+}
+
+/// What is wrong where the Manager asks for certificates that none issues: its services have those of the operator's own CA.
 #[must_use]
 pub fn other_signer(spec: &Value) -> Option<String> {
     let signer = spec.pointer("/commonConfiguration/certSigner").and_then(Value::as_str);
-    let signer = signer.filter(|signer| !["", "SelfSignedCA"].contains(signer))?;
+    let signer =
+        signer.filter(|signer| !["", "SelfSignedCA"].contains(signer) && !is_asked(signer))?;
+    let why = match signer {
+        "External" => "the operator does not use certificates that lie on nodes",
+        _ if signer.contains('/') => {
+            "signers of kubernetes.io issue none that are for servers and clients both"
+        }
+        _ => "a signer of Kubernetes has a name with a domain, such as example.com/opensdn",
+    };
     Some(format!(
-        "spec.commonConfiguration.certSigner is {signer:?}, but certificates are issued by a CA of the operator's own \
-         (the Secret {CA_SECRET}) or by that of the Secret {GIVEN_CA_SECRET}, which may be cert-manager's, and it asks no other \
-         signer: set the field to SelfSignedCA, or remove it"
+        "spec.commonConfiguration.certSigner is {signer:?}, but {why}: certificates are issued by a CA of the operator's own \
+         (the Secret {CA_SECRET}) or by that of the Secret {GIVEN_CA_SECRET}; set the field to SelfSignedCA or to another signer, or \
+         remove it"
     ))
 }
 
@@ -274,7 +288,10 @@ mod tests {
         {
             assert_eq!(of(ours), None);
         }
-        for other in ["External", "example.com/opensdn"] {
+        for asked in ["example.com/opensdn", "clusterissuers.cert-manager.io/opensdn"] {
+            assert_eq!(of(json!({"certSigner": asked})), None, "it is asked");
+        }
+        for other in ["External", "kubernetes.io/kubelet-serving", "other"] {
             let wrong = of(json!({"certSigner": other})).unwrap();
             assert!(wrong.contains(other) && wrong.contains("opensdn-ca"), "{wrong}");
         }

@@ -15,8 +15,8 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use crate::identity::{Identity, IdentityError};
 use crate::profile::{CaProfile, LeafProfile};
 
-/// How far another machine's clock may be behind ours.
-pub(crate) const CLOCK_SKEW: Duration = Duration::hours(1);
+/// How far another machine's clock may be behind ours: what our CAs issue begins so long before it is made.
+pub const CLOCK_SKEW: Duration = Duration::hours(1);
 
 /// Why a certificate could not be made or read.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +30,8 @@ pub enum AuthorityError {
     Key(#[source] rcgen::Error),
     #[error("use CA key: it is not the CA certificate's")]
     Mismatch,
+    #[error("use the request that was made: it cannot be read")]
+    Request,
     #[error("use the certificate that was made")]
     Identity(#[source] IdentityError),
 }

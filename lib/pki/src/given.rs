@@ -66,6 +66,30 @@ pub fn given(certificates: &str, key: &str, now: OffsetDateTime) -> Result<Autho
     Ok(authority)
 }
 
+/// Looks at the certificates of a signer whose key others have (each in PEM): there is one, and each leads up to a root that is among
+/// them.
+///
+/// # Errors
+/// OpenSSL would not trust what it signs.
+pub fn check_trusted(certificates: &[String], now: OffsetDateTime) -> Result<(), GivenError> {
+    let der = |pem: &String| CertificateDer::from_pem_slice(pem.as_bytes());
+    let ders = certificates.iter().map(der).collect::<Result<Vec<_>, _>>();
+    let ders = ders.map_err(|_| GivenError::NoCertificate)?;
+    let parsed = ders.iter().map(|der| X509Certificate::from_der(der).map(|(_, parsed)| parsed));
+    let mut all = parsed.collect::<Result<Vec<_>, _>>().map_err(|_| GivenError::NoCertificate)?;
+    if all.is_empty() {
+        return Err(GivenError::NoCertificate);
+    }
+    for _ in 0..all.len() {
+        chain::check(&all, now)?;
+        all.rotate_left(1);
+    }
+    match all.iter().find(|one| !one.is_ca()) {
+        Some(_) => Err(GivenError::NotCa),
+        None => Ok(()),
+    }
+}
+
 /// Some editors begin a file with a byte order mark.
 fn without_mark(text: &str) -> &str {
     text.trim_start_matches('\u{feff}')

@@ -9,8 +9,8 @@ use time::OffsetDateTime;
 use x509_parser::oid_registry::OID_PKCS1_RSAENCRYPTION;
 use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate, X509Extension};
 
-use crate::authority::CLOCK_SKEW;
-use crate::identity::{Identity, IdentityError};
+use crate::identity::{Identity, IdentityError, crypto_provider};
+use crate::profile::Usage;
 
 /// Why another certificate is needed.
 #[derive(Debug, thiserror::Error)]
@@ -26,11 +26,11 @@ pub enum LeafError {
     Names,
 }
 
-/// When a certificate was made, should be replaced, and has to be.
+/// From when a certificate is valid, when it should be replaced, and when it has to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// When it was made.
-    pub issued: OffsetDateTime,
+    /// Its begin. Our CAs make it [`CLOCK_SKEW`](crate::authority::CLOCK_SKEW) later, other signers at this time or later.
+    pub from: OffsetDateTime,
     /// At two thirds of its life.
     pub due: OffsetDateTime,
     /// Its end.
@@ -54,7 +54,21 @@ pub fn times(certificate: &str, key: &str, ca: &str, names: &[String]) -> Result
     }
     let validity = leaf.validity();
     let (from, until) = (validity.not_before.to_datetime(), validity.not_after.to_datetime());
-    Ok(Times { issued: from + CLOCK_SKEW, due: from + (until - from) * 2 / 3, until })
+    Ok(Times { from, due: from + (until - from) * 2 / 3, until })
+}
+
+/// Whether it was the key of that CA that signed the certificate: names can be anything. Both are PEM.
+///
+/// # Errors
+/// One of them is no certificate.
+pub fn is_signed_by(certificate: &str, ca: &str) -> Result<bool, LeafError> {
+    let (leaf, ca) = (der(certificate)?, der(ca)?);
+    let (leaf, ca) = (parse(&leaf)?, parse(&ca)?);
+    let key = &*ca.public_key().subject_public_key.data;
+    let (what, signature) = (leaf.tbs_certificate.as_ref(), &*leaf.signature_value.data);
+    // One for another kind of key fails.
+    let known = crypto_provider().signature_verification_algorithms.all;
+    Ok(known.iter().any(|one| one.verify_signature(key, what, signature).is_ok()))
 }
 
 /// Whether that CA issued the certificate. Both are PEM.
@@ -74,11 +88,33 @@ pub fn is_rsa(certificate: &str) -> Result<bool, LeafError> {
     Ok(parse(&der)?.public_key().algorithm.algorithm == OID_PKCS1_RSAENCRYPTION)
 }
 
-/// Two CAs that were made in the same second have the same name, but not the same key.
+/// Whether a certificate (PEM) may be shown on that side of a connection. One that says nothing of it may be on both.
+///
+/// # Errors
+/// It is no certificate.
+pub fn serves_as(certificate: &str, usage: Usage) -> Result<bool, LeafError> {
+    let der = der(certificate)?;
+    let leaf = parse(&der)?;
+    let purposes = leaf.extended_key_usage().map_err(|_| LeafError::X509)?;
+    let Some(purposes) = purposes.map(|purposes| purposes.value) else { return Ok(true) };
+    let (server, client) = match usage {
+        Usage::Server => (true, false),
+        Usage::Client => (false, true),
+        Usage::ServerAndClient => (true, true),
+    };
+    let has = |is_set: bool| is_set || purposes.any;
+    Ok((!server || has(purposes.server_auth)) && (!client || has(purposes.client_auth)))
+}
+
+/// Two CAs that were made in the same second have the same name, but not the same key. Not all say which key signed.
 fn is_issuer(leaf: &X509Certificate<'_>, ca: &str) -> Result<bool, LeafError> {
     let ca = der(ca)?;
     let ca = parse(&ca)?;
-    Ok(leaf.issuer().as_raw() == ca.subject().as_raw() && authority_key(leaf) == own_key(&ca))
+    let is_key = match (authority_key(leaf), own_key(&ca)) {
+        (Some(signer), Some(own)) => signer == own,
+        _ => true,
+    };
+    Ok(leaf.issuer().as_raw() == ca.subject().as_raw() && is_key)
 }
 
 fn der(pem: &str) -> Result<CertificateDer<'static>, LeafError> {
@@ -128,8 +164,8 @@ mod tests {
     use time::Duration;
 
     use super::*;
-    use crate::authority::Authority;
-    use crate::profile::{CaProfile, LeafProfile};
+    use crate::authority::{Authority, CLOCK_SKEW};
+    use crate::profile::{CaProfile, KeyKind, LeafProfile};
 
     fn now() -> OffsetDateTime {
         OffsetDateTime::from_unix_timestamp(1_800_000_000).unwrap()
@@ -147,11 +183,10 @@ mod tests {
     fn a_certificate_is_due_when_it_was_said_to_be() {
         let ca = ca();
         let leaf = ca.issue(&LeafProfile::server("a", names()), now()).unwrap();
-        let Times { issued, due, until } =
+        let Times { from, due, until } =
             times(leaf.certificate(), leaf.key(), ca.certificate(), &names()).unwrap();
         assert!(until > due);
-        assert_eq!(issued, now());
-        // It is valid from a little earlier than it was made.
+        assert_eq!(from, now() - CLOCK_SKEW, "it is valid from a little earlier than it was made");
         assert!((leaf.renew_at - due).abs() < Duration::hours(2), "{due} {}", leaf.renew_at);
     }
 
@@ -169,5 +204,39 @@ mod tests {
         let mixed = times(leaf.certificate(), other.key(), ca.certificate(), &names());
         assert!(matches!(mixed, Err(LeafError::Identity(_))), "{mixed:?}");
         assert!(times("", leaf.key(), ca.certificate(), &names()).is_err());
+    }
+
+    #[test]
+    fn only_what_the_key_of_a_ca_has_signed_is_its_own() {
+        let kinds = [
+            KeyKind::EcdsaP256,
+            #[cfg(feature = "rsa")]
+            KeyKind::Rsa(crate::profile::RsaBits::Bits2048),
+        ];
+        for key in kinds {
+            let profile = CaProfile { key, ..CaProfile::new("test CA") };
+            let ca = || Authority::create(&profile, now()).unwrap();
+            let (ca, twin) = (ca(), ca());
+            let leaf = ca.issue(&LeafProfile::server("a", names()), now()).unwrap();
+            let by = |ca: &Authority| is_signed_by(leaf.certificate(), ca.certificate()).unwrap();
+            assert!(by(&ca) && !by(&twin), "of a CA of the same name it is none");
+        }
+        assert!(is_signed_by("", ca().certificate()).is_err());
+    }
+
+    #[test]
+    fn a_certificate_for_one_side_is_known_as_such() {
+        let ca = ca();
+        let of = |usage| {
+            let profile = LeafProfile { usage, ..LeafProfile::server("a", names()) };
+            let leaf = ca.issue(&profile, now()).unwrap();
+            [Usage::Server, Usage::Client, Usage::ServerAndClient]
+                .map(|usage| serves_as(leaf.certificate(), usage).unwrap())
+        };
+        assert_eq!(of(Usage::Server), [true, false, false]);
+        assert_eq!(of(Usage::Client), [false, true, false]);
+        assert_eq!(of(Usage::ServerAndClient), [true; 3]);
+        assert!(serves_as(ca.certificate(), Usage::ServerAndClient).unwrap(), "it says nothing");
+        assert!(serves_as("", Usage::Client).is_err());
     }
 }

@@ -61,14 +61,26 @@ impl RsaBits {
 
 impl KeyKind {
     pub(crate) fn generate(self) -> Result<KeyPair, rcgen::Error> {
-        let algorithm: &'static SignatureAlgorithm = match self {
+        match self {
+            #[cfg(feature = "rsa")]
+            Self::Rsa(bits) => bits.generate(),
+            _ => KeyPair::generate_for(self.algorithm()),
+        }
+    }
+
+    fn algorithm(self) -> &'static SignatureAlgorithm {
+        match self {
             Self::EcdsaP256 => &rcgen::PKCS_ECDSA_P256_SHA256,
             Self::EcdsaP384 => &rcgen::PKCS_ECDSA_P384_SHA384,
             Self::Ed25519 => &rcgen::PKCS_ED25519,
             #[cfg(feature = "rsa")]
-            Self::Rsa(bits) => return bits.generate(),
-        };
-        KeyPair::generate_for(algorithm)
+            Self::Rsa(_) => &rcgen::PKCS_RSA_SHA256,
+        }
+    }
+
+    /// Whether the key is of that kind, of RSA of any length.
+    pub(crate) fn is_of(self, key: &KeyPair) -> bool {
+        key.is_compatible(self.algorithm())
     }
 
     /// What a leaf's key may be used for.

@@ -17,6 +17,9 @@ use std::fmt::{Debug, Write as _};
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
+use k8s_openapi::api::certificates::v1::{
+    CertificateSigningRequest, CertificateSigningRequestCondition,
+};
 use kube::api::{
     ApiResource, DeleteParams, DynamicObject, GetParams, Patch, PatchParams, PostParams,
     Preconditions,
@@ -493,6 +496,27 @@ where
     let params = PatchParams::default();
     let call = ctx.call(Verb::Patch, format!("{}/status", resource.plural), &name);
     call.run(api.patch_status(&segment(&name), &params, &Patch::Json::<()>(patch))).await.map(drop)
+}
+
+/// Gives a CertificateSigningRequest these conditions, which approve or deny it, if it is as it was read.
+///
+/// # Errors
+/// The call fails; where the rights to it are missing, those for the subresource and those for the signer.
+pub async fn patch_approval(
+    ctx: &Context,
+    request: &CertificateSigningRequest,
+    conditions: &[CertificateSigningRequestCondition],
+) -> Result<(), CallError> {
+    let (name, api) = (request.name_any(), Api::all(ctx.client.clone()));
+    let api: Api<CertificateSigningRequest> = api;
+    let patch = Patch::Merge(json!({
+        "metadata": {"uid": request.uid(), "resourceVersion": request.resource_version()},
+        "status": {"conditions": conditions},
+    }));
+    let field_manager = Some(ctx.field_manager.clone());
+    let params = PatchParams { field_manager, ..PatchParams::default() };
+    let call = ctx.call(Verb::Patch, "certificatesigningrequests/approval".to_owned(), &name);
+    call.run(api.patch_approval(&segment(&name), &params, &patch)).await.map(drop)
 }
 
 /// Changes parts of an object that others write too, and no more. `test` operations in the patch make sure that they are as

@@ -35,6 +35,10 @@ pub struct Valid {
     pub stopped: Option<String>,
     /// What has to be there before its pods are started for the first time.
     pub waits_for: Option<String>,
+    /// What pods wait for that come later.
+    pub lacks_certificates: Option<String>,
+    /// What the renewal of certificates waits for, while those in use are good.
+    pub renewal: Option<String>,
     /// Of a service that counts its members.
     pub members: Option<Members>,
     /// Since when pods at an address have to be, of a component that reads certificates only when it starts.
@@ -217,6 +221,8 @@ pub(crate) mod tests {
             addresses: Vec::new(),
             stopped: None,
             waits_for: None,
+            lacks_certificates: None,
+            renewal: None,
             members: None,
             certificates_since: BTreeMap::new(),
             key: KeyKind::default(),

@@ -47,13 +47,7 @@ pub(super) async fn apply(
             metrics.skipped(intent.kind);
             continue;
         }
-        // What tf-operator has made may be watched already, and was never applied.
-        if live.is_none_or(|live| !live.annotations().contains_key(APPLIED))
-            && let Some(message) = not_ours(ctx, fetched, intent).await?
-        {
-            return Err(ApplyError::NotOurs(Invalid { reason: "NotOurs", message }));
-        }
-        write_intent(ctx, cache, intent).await?;
+        apply_one(ctx, cache, fetched, intent).await?;
     }
     for ((kind, name), live) in &fetched.owned {
         // Only a budget is wanted at one time and not at another; all else goes with its owner. Anyone who may make
@@ -66,6 +60,26 @@ pub(super) async fn apply(
         delete(ctx, *kind, live).await?;
     }
     Ok(())
+}
+
+/// Writes one of them, if it is not another's.
+///
+/// # Errors
+/// As [`apply`].
+pub(super) async fn apply_one(
+    ctx: &Context,
+    cache: &Cache,
+    fetched: &Fetched,
+    intent: &Intent,
+) -> Result<(), ApplyError> {
+    let live = fetched.owned.get(&(intent.kind, intent.name.clone()));
+    // What tf-operator has made may be watched already, and was never applied.
+    if live.is_none_or(|live| !live.annotations().contains_key(APPLIED))
+        && let Some(message) = not_ours(ctx, fetched, intent).await?
+    {
+        return Err(ApplyError::NotOurs(Invalid { reason: "NotOurs", message }));
+    }
+    Ok(write_intent(ctx, cache, intent).await?)
 }
 
 /// Applies it. What others have written beside it stays then, and may be what the API server does not take together with it: a

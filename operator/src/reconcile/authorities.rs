@@ -1,6 +1,7 @@
 //! The CA of a namespace: made when there is none, published to all pods, and replaced in three steps, each of which
 //! waits until every pod is ready for it: announced, then used, and the old one trusted until no pod shows a
-//! certificate of it any more. The steps themselves are in `opensdn_pki::rotation`.
+//! certificate of it any more. The steps themselves are in `opensdn_pki::rotation`. Beside it pods trust the CAs of a signer
+//! (`signer`), and those of before as long as one of them has a certificate by these.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use opensdn_crds::component::Component;
 use opensdn_pki::rotation::advance;
 use opensdn_pki::{
     Authorities, Authority, CaProfile, CaSecret, GivenError, Published, Rotation, SecretSpec,
-    SecretState, leaf,
+    SecretState, bundle, check_trusted, leaf,
 };
 use opensdn_runtime::apply::WriteOutcome;
 use opensdn_runtime::call::CallError;
@@ -22,17 +23,21 @@ use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
 
 use super::fetch::{CLOCKS_DIFFER, Fetched};
-use super::{Context, Error, apply, now};
+use super::{Context, Error, apply, signer};
 use crate::build::certificates::parts;
+use crate::build::digest;
 use crate::cache::Cache;
 use crate::components;
 use crate::kind::Kind;
 use crate::names;
+use crate::node::Node;
 use crate::object::{controller_of, created};
 use crate::pod::Pod;
 
 /// Until every kubelet has brought a new bundle into its pods, and every daemon has been started again for it.
 const SETTLE: Duration = Duration::minutes(10);
+/// How long a CA is trusted of which no certificate is in place any more: as one of the namespace is (`Rotation::overlap`).
+const LEAVES_AFTER: Duration = Duration::days(1);
 /// How long a step waits before it looks again.
 pub(super) const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_secs(60);
 
@@ -58,6 +63,10 @@ fn given(
         return Ok(None);
     };
     let (certificates, key) = certificates_and_key(&secret);
+    if key.is_empty() && signer::is_used_in(cache, namespace) {
+        // They are those of the signer.
+        return Ok(None);
+    }
     // What is in use was looked at when it became so.
     match current.filter(|current| current.certificate() == certificates) {
         Some(current) if current.not_after() <= now => {
@@ -90,6 +99,25 @@ fn certificates_and_key(secret: &DynamicObject) -> (String, String) {
         return (chain, text(names::TLS_KEY).unwrap_or_default());
     }
     (of_tf.0.unwrap_or_default(), of_tf.1.unwrap_or_default())
+}
+
+/// The certificates of the CAs of signers that are asked in the namespace, each in PEM. What OpenSSL does not read would have it trust
+/// none of the others, so none is taken of what is no good.
+///
+/// # Errors
+/// What a user gives as such is none.
+pub(super) fn of_signers(
+    cache: &Cache,
+    namespace: &str,
+    now: OffsetDateTime,
+) -> Result<Vec<String>, GivenError> {
+    if !signer::is_used_in(cache, namespace) {
+        return Ok(Vec::new());
+    }
+    let secret = cache.get(Kind::GivenCa, namespace, names::GIVEN_CA_SECRET);
+    let certificates = secret.map(|secret| bundle::certificates(&certificates_and_key(&secret).0));
+    let certificates = certificates.unwrap_or_default();
+    check_trusted(&certificates, now).map(|()| certificates)
 }
 
 fn secret(ctx: &Context, namespace: &str, rotation: Rotation) -> CaSecret {
@@ -183,11 +211,23 @@ fn next(
     // Only an announced CA waits for the pods: at other times they are not looked through.
     let trust = trust.filter(|_| authorities.next.is_some());
     let published = trust.and_then(|trust| published(cache, namespace, trust));
+    // Other CAs may be trusted beside them.
+    let published = published.map(|published| match authorities.bundle() {
+        ours if bundle::has_all(&published.bundle, &ours) => {
+            Published { bundle: ours, ..published }
+        }
+        _ => published,
+    });
     let next = advance(published.as_ref())?;
     let is_last = authorities.previous.is_some()
         && next.as_ref().is_some_and(|next| next.previous.is_none() && next.next.is_none());
     // A pod would be left with what no other trusts.
-    Ok(next.filter(|_| !is_last || all_are_issued_by(cache, namespace, &authorities.current)))
+    let is_free = || {
+        let previous =
+            authorities.previous.iter().flat_map(|ca| bundle::certificates(ca)).collect::<Vec<_>>();
+        !any_is_issued_by(cache, namespace, &previous)
+    };
+    Ok(next.filter(|_| !is_last || is_free()))
 }
 
 /// The bundle that all pods have, since when. None, while one of them may not have it: it is not ready, or reads it only
@@ -201,15 +241,65 @@ fn published(cache: &Cache, namespace: &str, trust: &DynamicObject) -> Option<Pu
         .filter(|pod| is_kept_by_us(cache, namespace, pod))
         .collect();
     let has_it = |pod: &Arc<DynamicObject>| {
-        let reads_once = pod
-            .labels()
-            .get(names::TYPE)
-            .and_then(|word| components::of_word(word))
-            .is_some_and(|component| component.reads_certificates_once());
         Pod::of(pod).is_ready
-            && (!reads_once || created(pod).is_some_and(|created| created > since))
+            && (!reads_once(pod) || created(pod).is_some_and(|created| created >= since))
     };
     all.iter().all(has_it).then_some(Published { bundle, since })
+}
+
+/// Which pod may not trust the CAs (each in PEM) yet, and why: a pod has what was published before it was made; an older one, when its
+/// kubelet has brought it there, unless it reads that only when it starts. None, where all do. One that ends, or is on a node that is
+/// lost, is not waited for.
+pub(super) fn do_not_trust(
+    cache: &Cache,
+    namespace: &str,
+    cas: &[String],
+    now: OffsetDateTime,
+) -> Option<String> {
+    let trust = cache.get(Kind::ConfigMap, namespace, names::TRUST);
+    let has_all = |trust: &Arc<DynamicObject>| {
+        let there = bundle::certificates(trusted_by_pods(trust));
+        cas.iter().all(|ca| there.contains(ca))
+    };
+    let Some(trust) = trust.filter(has_all) else {
+        return Some("they are not published yet".to_owned());
+    };
+    let since = published_since(&trust)?;
+    let has_waited = now - since >= SETTLE;
+    let is_lost = |name: &str| {
+        let node = cache.get(Kind::Node, "", name);
+        node.is_some_and(|node| Node::of(&node).is_lost)
+    };
+    let pods = cache.list(Kind::Pod, namespace);
+    let pods = pods.iter().filter(|pod| is_kept_by_us(cache, namespace, pod));
+    let mut late = pods.filter(|pod| {
+        let is_older = created(pod).is_none_or(|created| created < since);
+        let is_waited_for = || {
+            let seen = Pod::of(pod);
+            !seen.is_going && !is_lost(&seen.node)
+        };
+        is_older && (!has_waited || reads_once(pod)) && is_waited_for()
+    });
+    let late = late.next()?;
+    Some(match reads_once(late) {
+        true => format!("pod {} has to start again for it", late.name_any()),
+        false => {
+            format!("pods have them {} minutes after they were published", SETTLE.whole_minutes())
+        }
+    })
+}
+
+/// Whether what the pod runs reads certificates only when it starts.
+fn reads_once(pod: &DynamicObject) -> bool {
+    let word = pod.labels().get(names::TYPE);
+    let component = word.and_then(|word| components::of_word(word));
+    component.is_some_and(|component| component.reads_certificates_once())
+}
+
+/// What pods trust, as it is published.
+fn trusted_by_pods(trust: &DynamicObject) -> &str {
+    let text = trust.data.get("data").and_then(|data| data.get(names::TRUST_KEY));
+    text.and_then(serde_json::Value::as_str).unwrap_or_default()
 }
 
 /// Whether what keeps the pod is the operator's. Labels anybody can set.
@@ -221,15 +311,16 @@ fn is_kept_by_us(cache: &Cache, namespace: &str, pod: &DynamicObject) -> bool {
     })
 }
 
-/// Since when the bundle is published.
+/// Since when the bundle is published. Of the first one it is when the API server has made the ConfigMap: by the same clock no pod is
+/// older that has ever had one.
 pub(super) fn published_since(trust: &DynamicObject) -> Option<OffsetDateTime> {
     let said = trust.annotations().get(names::PUBLISHED);
     let said = said.and_then(|said| OffsetDateTime::parse(said, &Rfc3339).ok());
     said.or_else(|| created(trust))
 }
 
-/// Whether no pod shows a certificate of another CA.
-fn all_are_issued_by(cache: &Cache, namespace: &str, ca: &Authority) -> bool {
+/// Whether a pod shows a certificate of one of these CAs (each in PEM).
+fn any_is_issued_by(cache: &Cache, namespace: &str, authorities: &[String]) -> bool {
     let secrets = cache.list(Kind::Secret, namespace);
     // Anyone who may make Secrets can give them our label; these are of components that there are.
     let is_of_component = |secret: &DynamicObject| {
@@ -245,35 +336,101 @@ fn all_are_issued_by(cache: &Cache, namespace: &str, ca: &Authority) -> bool {
     });
     let data = of_pods.filter_map(|secret| secret.data.get("data")?.as_object());
     let mut certificates = data.flatten().filter(|(key, _)| key.ends_with(".crt"));
-    certificates.all(|(_, value)| {
+    certificates.any(|(_, value)| {
         let bytes: Option<ByteString> = serde_json::from_value(value.clone()).ok();
         let pem = bytes.and_then(|bytes| String::from_utf8(bytes.0).ok()).unwrap_or_default();
-        leaf::is_issued_by(&pem, ca.certificate()).unwrap_or(true)
+        authorities.iter().any(|ca| leaf::is_issued_by(&pem, ca).unwrap_or(false))
     })
 }
 
-/// Has all pods of the namespace trust the CA.
+/// What pods are to trust.
+#[derive(Debug, PartialEq, Eq)]
+struct Trust {
+    /// In PEM.
+    bundle: String,
+    /// CAs among them that have issued nothing of what is in place any more, by their digests, since when.
+    leaving: BTreeMap<String, OffsetDateTime>,
+}
+
+/// The CAs of the namespace, those of its signers, and those of before as long as one of these has issued what a pod shows, and a day
+/// more, in which all pods have what came after: of a chain none is trusted without the others.
+fn to_be_trusted(
+    cache: &Cache,
+    namespace: &str,
+    authorities: &Authorities,
+    published: Option<&DynamicObject>,
+    now: OffsetDateTime,
+) -> Trust {
+    // What is wrong with those that are given is said where they are needed.
+    let signers = of_signers(cache, namespace, now).unwrap_or_default();
+    let wanted = bundle::with(&authorities.bundle(), &signers);
+    let there = bundle::certificates(&wanted);
+    let before = published.map(|trust| bundle::certificates(trusted_by_pods(trust)));
+    let before = before.unwrap_or_default().into_iter();
+    let mut before: Vec<String> =
+        before.filter(|ca| !there.contains(ca) && opensdn_pki::is_valid(ca, now)).collect();
+    if before.is_empty() {
+        return Trust { bundle: wanted, leaving: BTreeMap::new() };
+    }
+    let mut leaving = BTreeMap::new();
+    if !any_is_issued_by(cache, namespace, &before) {
+        let since = published.map(leaving_since).unwrap_or_default();
+        let key = |ca: &String| digest([ca.as_bytes()]);
+        let since = |ca: &String| since.get(&key(ca)).copied().filter(|at| *at <= now);
+        before.retain(|ca| since(ca).is_none_or(|since| now - since < LEAVES_AFTER));
+        leaving = before.iter().map(|ca| (key(ca), since(ca).unwrap_or(now))).collect();
+    }
+    Trust { bundle: bundle::with(&wanted, &before), leaving }
+}
+
+/// What is written of [`Trust::leaving`]: nothing of what cannot be read.
+fn leaving_since(trust: &DynamicObject) -> BTreeMap<String, OffsetDateTime> {
+    let said = trust.annotations().get(names::LEAVING);
+    let said = said.and_then(|said| serde_json::from_str::<BTreeMap<String, String>>(said).ok());
+    let read = |at: &str| OffsetDateTime::parse(at, &Rfc3339).ok();
+    let said = said.unwrap_or_default().into_iter();
+    said.filter_map(|(ca, at)| Some((ca, read(&at)?))).collect()
+}
+
+/// Has all pods of the namespace trust the CAs, and returns these.
 pub(super) async fn publish(
     ctx: &Context,
     fetched: &Fetched,
     authorities: &Authorities,
-) -> Result<(), CallError> {
-    let bundle = authorities.bundle();
-    let stored = fetched.trust.as_ref();
-    let stored = stored.and_then(|trust| trust.data.get("data")?.get(names::TRUST_KEY)?.as_str());
-    let since = fetched.trust.as_deref().and_then(published_since);
-    // Of a time that is yet to come every member would have to start again, until then.
-    if stored == Some(bundle.as_str())
-        && since.is_some_and(|since| since <= OffsetDateTime::now_utc() + CLOCKS_DIFFER)
-    {
-        return Ok(());
+) -> Result<String, CallError> {
+    let now = OffsetDateTime::now_utc();
+    let published = fetched.trust.as_deref();
+    let wanted = to_be_trusted(&ctx.cache, &fetched.namespace(), authorities, published, now);
+    let since = published.and_then(published_since);
+    let is_same = published.is_some_and(|trust| trusted_by_pods(trust) == wanted.bundle)
+        // Of a time that is yet to come every member would have to start again, until then.
+        && since.is_some_and(|since| since <= now + CLOCKS_DIFFER);
+    let leaving: BTreeMap<&String, String> = wanted
+        .leaving
+        .iter()
+        .map(|(ca, at)| (ca, at.format(&Rfc3339).unwrap_or_default()))
+        .collect();
+    if is_same && published.map(leaving_since).unwrap_or_default() == wanted.leaving {
+        return Ok(wanted.bundle);
+    }
+    let mut annotations = BTreeMap::new();
+    let at = match published {
+        Some(trust) if is_same => trust.annotations().get(names::PUBLISHED).cloned(),
+        Some(_) => Some(super::now()),
+        None => None,
+    };
+    annotations.extend(at.map(|at| (names::PUBLISHED.to_owned(), at)));
+    if !leaving.is_empty() {
+        let leaving = json!(leaving).to_string();
+        annotations.insert(names::LEAVING.to_owned(), leaving);
     }
     let mut trust = DynamicObject::new(names::TRUST, &ApiResource::erase::<ConfigMap>(&()));
     trust.metadata.namespace = fetched.object.namespace();
     trust.metadata.labels = Some(names::managed(BTreeMap::new()));
-    trust.metadata.annotations = Some([(names::PUBLISHED.to_owned(), now())].into());
-    trust.data = json!({"data": {(names::TRUST_KEY): bundle}});
-    apply::write(&ctx.writer, &ctx.cache, Kind::ConfigMap, &trust).await
+    trust.metadata.annotations = Some(annotations);
+    trust.data = json!({"data": {(names::TRUST_KEY): wanted.bundle}});
+    apply::write(&ctx.writer, &ctx.cache, Kind::ConfigMap, &trust).await?;
+    Ok(wanted.bundle)
 }
 
 #[cfg(test)]

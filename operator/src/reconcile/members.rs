@@ -69,6 +69,7 @@ pub(super) async fn plan(
     fetched: &Fetched,
     valid: &mut Valid,
     authorities: &Authorities,
+    trusted: &str,
 ) -> Result<Option<Plan>, Error> {
     let (Some(ensemble), Some(mut members)) =
         (valid.description.ensemble.clone(), valid.members.clone())
@@ -87,8 +88,8 @@ pub(super) async fn plan(
     }
     let ensemble = simulated(ctx, fetched, &members, &ensemble).unwrap_or(ensemble);
     let exec = Arc::new(InPods::new(ctx.client.clone(), &fetched.namespace(), pods(fetched)));
-    let access =
-        Access::new(authorities, OffsetDateTime::now_utc(), exec).map_err(Error::Access)?;
+    let access = Access::new(authorities, trusted, OffsetDateTime::now_utc(), exec)
+        .map_err(Error::Access)?;
     let answers = ensemble.look(&access, &valid.addresses).await;
     let has_left = |host: &str| {
         ensemble.leaves() == Leaves::AfterItsPod
@@ -288,11 +289,12 @@ fn pods(fetched: &Fetched) -> BTreeMap<String, String> {
 fn seats(fetched: &Fetched, valid: &Valid) -> Vec<Seat> {
     let stateful_set = fetched.owned.get(&(Kind::StatefulSet, valid.instance.stateful_set()));
     let last = stateful_set.and_then(|set| last_revision(set));
+    let now = OffsetDateTime::now_utc();
     let seat = |pod: &Pod| Seat {
         pod: pod.name.clone(),
         address: pod.address.clone().unwrap_or_default(),
         is_outdated: last.is_some_and(|last| pod.revision.as_deref() != Some(last))
-            || has_old_certificates(pod, valid),
+            || has_old_certificates(pod, valid, now),
         has_lost_data: pod.has_lost_data,
         is_going: pod.is_going,
         is_stuck: pod.trouble.is_some(),
@@ -301,9 +303,32 @@ fn seats(fetched: &Fetched, valid: &Valid) -> Vec<Seat> {
 }
 
 /// Whether it was started before what it reads only then.
-fn has_old_certificates(pod: &Pod, valid: &Valid) -> bool {
-    let since = pod.address.as_ref().and_then(|address| valid.certificates_since.get(address));
-    pod.created.zip(since).is_some_and(|(created, since)| *since - created > CLOCKS_DIFFER)
+fn has_old_certificates(pod: &Pod, valid: &Valid, now: OffsetDateTime) -> bool {
+    let since = read_since(pod, valid);
+    since.is_some_and(|since| is_older(pod.created, since, now))
+}
+
+/// Since when there is what it reads only when it starts.
+fn read_since(pod: &Pod, valid: &Valid) -> Option<OffsetDateTime> {
+    valid.certificates_since.get(pod.address.as_ref()?).copied()
+}
+
+/// Whether what was made then is older. Clocks may differ: what is a little older counts as such when what is made in its place is
+/// newer by any clock.
+fn is_older(created: Option<OffsetDateTime>, since: OffsetDateTime, now: OffsetDateTime) -> bool {
+    created.is_some_and(|created| {
+        since - created > CLOCKS_DIFFER || (created < since && now - since > CLOCKS_DIFFER)
+    })
+}
+
+/// How long until a pod is started again that is a little older than what it reads only when it starts.
+pub(super) fn until_old(fetched: &Fetched, valid: &Valid, now: OffsetDateTime) -> Option<Duration> {
+    let until = fetched.pods.iter().filter_map(|pod| {
+        let since = read_since(pod, valid)?;
+        let then = since + CLOCKS_DIFFER + time::Duration::seconds(1);
+        (then > now && is_older(pod.created, since, then)).then_some(then - now)
+    });
+    Duration::try_from(until.min()?).ok()
 }
 
 /// tf-operator lists names of nodes, with the domain of the cluster.
@@ -316,138 +341,4 @@ fn address_of(fetched: &Fetched, host: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use futures::FutureExt as _;
-    use futures::future::{BoxFuture, ready};
-    use opensdn_pki::CaProfile;
-
-    use super::*;
-    use crate::ensemble::{Answers, ChangeError, Member};
-    use crate::exec::Nowhere;
-
-    /// A service that says that of each of its members; `!` of it is what it failed with.
-    #[derive(Debug)]
-    struct Says(Option<&'static str>);
-
-    impl Ensemble for Says {
-        fn may_spare<'a>(
-            &'a self,
-            _: &'a Access,
-            address: &'a str,
-        ) -> BoxFuture<'a, Result<Option<String>, ChangeError>> {
-            let said = match self.0 {
-                Some("!") => Err(ChangeError("no answer".to_owned())),
-                said => Ok(said.map(|said| format!("{address} {said}"))),
-            };
-            ready(said).boxed()
-        }
-
-        fn look<'a>(&'a self, _: &'a Access, _: &'a [String]) -> BoxFuture<'a, Answers> {
-            ready(Answers::new()).boxed()
-        }
-
-        fn make<'a>(
-            &'a self,
-            _: &'a Access,
-            _: &'a View,
-            _: &'a Change,
-        ) -> BoxFuture<'a, Result<(), ChangeError>> {
-            ready(Ok(())).boxed()
-        }
-    }
-
-    /// What becomes of a restart of the pod on `a`, which is a member, or of that on `z`, which is none.
-    async fn after(says: Option<&'static str>, pod: &str) -> Step {
-        let now = OffsetDateTime::now_utc();
-        let authorities = Authorities::first(&CaProfile::new("test CA"), now).unwrap();
-        let access = Access::new(&authorities, now, Arc::new(Nowhere)).unwrap();
-        let members = vec![Member { id: 1, host: "a".to_owned() }];
-        let serving = ["a".to_owned()].into();
-        let view = View { members, serving, ..View::default() };
-        let seats = ["a", "z"].map(|address| Seat {
-            pod: format!("on-{address}"),
-            address: address.to_owned(),
-            is_outdated: true,
-            has_lost_data: false,
-            is_going: false,
-            is_stuck: false,
-        });
-        let step = Step::Restart { pod: pod.to_owned(), why: "it is not of the last template" };
-        if_spared(&Says(says), &access, &view, &seats, step).await
-    }
-
-    #[tokio::test]
-    async fn a_member_that_the_service_cannot_spare_is_not_started_again() {
-        let Step::Wait(why) = after(Some("has what no other has"), "on-a").await else {
-            panic!("it is started again")
-        };
-        assert!(why.contains("pod on-a") && why.contains("a has what no other has"), "{why}");
-        assert!(matches!(after(None, "on-a").await, Step::Restart { .. }));
-        let Step::Wait(why) = after(Some("!"), "on-a").await else {
-            panic!("it is started again though nobody knows")
-        };
-        assert!(why.contains("no answer"), "{why}");
-    }
-
-    #[tokio::test]
-    async fn who_is_no_member_is_not_asked_about() {
-        assert!(matches!(after(Some("is needed"), "on-z").await, Step::Restart { .. }));
-    }
-
-    #[test]
-    fn a_pod_that_is_ready_is_not_started_again_before_all_others_are() {
-        let waits = |pods: &[(&str, bool)], is_outdated: bool| {
-            let pod = |(name, is_ready): &(&str, bool)| {
-                let status = if *is_ready { "True" } else { "False" };
-                let object = serde_json::json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
-                    "status": {"conditions": [{"type": "Ready", "status": status}]}});
-                Pod::of(&serde_json::from_value(object).unwrap())
-            };
-            let seat = Seat {
-                pod: "a".to_owned(),
-                address: String::new(),
-                is_outdated,
-                has_lost_data: false,
-                is_going: false,
-                is_stuck: false,
-            };
-            let step = Step::Restart { pod: "a".to_owned(), why: "w" };
-            let pods: Vec<Pod> = pods.iter().map(pod).collect();
-            matches!(when_others_are_ready(step, &[seat], &pods), Step::Wait(_))
-        };
-        assert!(waits(&[("a", true), ("b", false)], true));
-        assert!(!waits(&[("a", true), ("b", true)], true));
-        assert!(!waits(&[("a", false), ("b", false)], true), "nothing is lost by it");
-        assert!(!waits(&[("a", true), ("b", false)], false), "its member leaves");
-    }
-
-    #[test]
-    fn while_an_upgrade_looks_at_one_pod_the_others_wait_but_for_one_that_cannot_start() {
-        let seat = |pod: &str, is_outdated: bool, is_stuck: bool| Seat {
-            pod: pod.to_owned(),
-            address: String::new(),
-            is_outdated,
-            has_lost_data: false,
-            is_going: false,
-            is_stuck,
-        };
-        let step = Step::Restart { pod: "a".to_owned(), why: "it is not of the last template" };
-        let waits = |seats: &[Seat], canary: bool| {
-            let pace = Pace { canary, ..Pace::default() };
-            matches!(held(step.clone(), seats, &pace), Step::Wait(_))
-        };
-        let stopped = Pace { on_hold: true, ..Pace::default() };
-        let of_stopped =
-            |seats: &[Seat]| matches!(held(step.clone(), seats, &stopped), Step::Wait(_));
-        assert!(of_stopped(&[seat("a", true, false), seat("b", true, false)]));
-        assert!(!of_stopped(&[seat("a", true, true), seat("b", true, false)]), "it serves nothing");
-        let one_is_new = [seat("a", true, false), seat("b", false, false)];
-        assert!(waits(&one_is_new, true));
-        assert!(!waits(&one_is_new, false));
-        assert!(!waits(&[seat("a", true, false), seat("b", true, false)], true), "the first");
-        assert!(
-            !waits(&[seat("a", true, true), seat("b", false, false)], true),
-            "it serves nothing"
-        );
-    }
-}
+mod tests;

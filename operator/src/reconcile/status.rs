@@ -186,7 +186,14 @@ fn settle(
         Some((reason, message)) => conditions.reconciling(reason, &message, generation, now),
         None => match &valid.stopped {
             Some(why) => conditions.ready(STOPPED, why, generation, now),
-            None => conditions.ready("PodsReady", &pods.counts(), generation, now),
+            None => {
+                let counts = pods.counts();
+                let message = match &valid.renewal {
+                    Some(waits) => format!("{counts}; the next certificates wait: {waits}"),
+                    None => counts,
+                };
+                conditions.ready("PodsReady", &message, generation, now);
+            }
         },
     }
 }
@@ -207,6 +214,9 @@ fn awaited(fetched: &Fetched, valid: &Valid, pods: &Pods) -> Option<(&'static st
         && pods.trouble.is_none()
     {
         return Some((reason, message));
+    }
+    if let Some(message) = &valid.lacks_certificates {
+        return Some(("CertificatesMissing", message.clone()));
     }
     if pods.ready < pods.wanted {
         return Some(("PodsNotReady", pods.waits()));

@@ -109,6 +109,8 @@ pub fn validate(component: &dyn ComponentKind, fetched: &Fetched) -> Result<Vali
         addresses,
         stopped,
         waits_for,
+        lacks_certificates: None,
+        renewal: None,
         members,
         certificates_since: BTreeMap::new(),
         key: known.release.key(key_length(fetched)),

@@ -78,7 +78,13 @@ impl Cluster {
     pub(crate) fn render(&self, fit: impl Fn(&str, &str) -> String) {
         let subject = |address: &String| Subject { address: address.clone(), host: None };
         let subjects: Vec<_> = self.valid.addresses.iter().map(subject).collect();
-        let wanted = Wanted { subjects: &subjects, key: self.valid.key, most: usize::MAX };
+        let wanted = Wanted {
+            subjects: &subjects,
+            key: self.valid.key,
+            most: usize::MAX,
+            trusted: &[],
+            signer: None,
+        };
         let now = OffsetDateTime::now_utc();
         let made = certificates(&[], &wanted, &self.authorities, now, true).unwrap();
         let secrets = Secrets { certificates: vec![made.data.clone()], ..Secrets::default() };
@@ -123,7 +129,8 @@ impl Cluster {
     }
 
     pub(crate) fn access(&self, exec: Arc<dyn Exec>) -> Access {
-        Access::new(&self.authorities, OffsetDateTime::now_utc(), exec).unwrap()
+        Access::new(&self.authorities, &self.authorities.bundle(), OffsetDateTime::now_utc(), exec)
+            .unwrap()
     }
 
     pub(crate) async fn view(&self, access: &Access) -> Result<View, String> {

@@ -9,8 +9,9 @@ pub(crate) const SIGNER: Message = Message {
     explanation: "tf-operator asks one signer for all certificates. By kubernetes.io/kubelet-serving they are for servers \
         alone, by the other signers of kubernetes.io for clients alone, and the daemons are both; \
         kubernetes.io/legacy-unknown is not in the API by which it asks, certificates.k8s.io/v1, nor is the empty name, \
-        which it does not take for unset: no service gets any. Our operator asks no signer.",
-    hint: "remove certSigner, or set it to SelfSignedCA",
+        which it does not take for unset: no service gets any. Our operator asks none of \
+        these: its own CA issues the certificates.",
+    hint: "remove certSigner, or set it to SelfSignedCA; our operator also asks a signer that issues for servers and clients both",
 };
 
 /// `at` is where the signer is.

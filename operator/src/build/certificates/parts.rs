@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::ByteString;
 use kube::api::DynamicObject;
 
-use super::{Data, SERVER, SIDES, Stored, Subject, keys};
+use super::{Data, SIDES, Stored, Subject, keys, since_key};
 use crate::kind::Workload;
 
 /// A pod of a DaemonSet has so many of them in its volume, whether they are there or not: another template would have all pods
@@ -55,10 +55,7 @@ pub(crate) fn stored<'a>(all: impl Iterator<Item = Option<&'a DynamicObject>>) -
 
 /// Whether an address has nothing in any of them.
 pub(crate) fn lacks(stored: &[Stored], subjects: &[Subject]) -> bool {
-    subjects.iter().any(|subject| {
-        let key = keys(SERVER, &subject.address).0;
-        !stored.iter().any(|part| part.data.contains_key(&key))
-    })
+    subjects.iter().any(|subject| !stored.iter().any(|part| part.has(subject)))
 }
 
 /// Puts what each address has into the Secrets. `before` is what they have now. None, if it does not fit.
@@ -72,7 +69,10 @@ pub(crate) fn split<'a>(
     let mut homeless = Vec::new();
     let mut own: BTreeMap<&str, Vec<(String, ByteString)>> = BTreeMap::new();
     for address in addresses {
-        let keys = SIDES.iter().flat_map(|(side, _)| <[String; 2]>::from(keys(side, address)));
+        let keys = SIDES.iter().flat_map(|(side, _)| {
+            let (certificate, key) = keys(side, address);
+            [certificate, key, since_key(side, address)]
+        });
         own.insert(address, keys.filter_map(|key| all.remove_entry(&key)).collect());
     }
     let put = |parts: &mut [Data], sizes: &mut [usize], number: usize, files: Vec<_>| {

@@ -1,5 +1,7 @@
 //! What is kept, what is issued, and whose turn it is.
 
+mod signer;
+
 use opensdn_pki::CaProfile;
 use serde_json::json;
 
@@ -35,7 +37,7 @@ fn with(
 }
 
 fn wanted(subjects: &[Subject]) -> Wanted<'_> {
-    Wanted { subjects, key: KeyKind::default(), most: usize::MAX }
+    Wanted { subjects, key: KeyKind::default(), most: usize::MAX, trusted: &[], signer: None }
 }
 
 fn subject(address: &str) -> Subject {
@@ -100,6 +102,10 @@ fn what_another_ca_signed_or_somebody_spoilt_is_issued_again() {
     let data = &mut spoilt.data["data"];
     data["server-key-192.0.2.1.pem"] = data["client-key-192.0.2.1.pem"].clone();
     assert_eq!(certificates(Some(&spoilt), &subjects, &authority, now()).unwrap().issued, 1);
+    let mut half = stored(&all);
+    half.data["data"].as_object_mut().unwrap().remove("server-192.0.2.1.crt");
+    let half = certificates(Some(&half), &subjects, &authority, now()).unwrap();
+    assert_eq!(half.issued, 1, "the other side is as good as before");
     let renamed = [Subject { host: Some("another".to_owned()), ..subject("192.0.2.1") }];
     assert_eq!(certificates(Some(&stored(&all)), &renamed, &authority, now()).unwrap().issued, 2);
 }
@@ -195,7 +201,8 @@ fn keys_become_rsa_in_turn_and_stay_so_until_they_are_renewed() {
     let subjects = [subject("192.0.2.1"), subject("192.0.2.2")];
     let ecdsa = certificates(None, &subjects, &authority, now()).unwrap();
     let of = |key, stored: &Certificates, now| {
-        let wanted = Wanted { subjects: &subjects, key, most: usize::MAX };
+        let wanted =
+            Wanted { subjects: &subjects, key, most: usize::MAX, trusted: &[], signer: None };
         with(Some(&self::stored(stored)), &wanted, &authority, now, true).unwrap()
     };
     let kinds = |all: &Certificates| -> Vec<bool> {
