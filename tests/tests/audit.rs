@@ -29,9 +29,8 @@ const OURS: &str = "--selector=app.kubernetes.io/managed-by=opensdn-webhook";
 /// A control plane with an API for reports and our kinds, in which objects are stored that no webhook has
 /// seen.
 async fn world(apis: &[ReportApi]) -> Result<Sandbox, Failed> {
-    let sandbox = Sandbox::builder().only_api_server().start().await?;
+    let sandbox = Sandbox::builder().only_api_server().with_crds().await?;
     let client = sandbox.client()?;
-    install_crds(&client, &opensdn_crds::all()).await?;
     for api in apis {
         api.install(&client).await?;
     }

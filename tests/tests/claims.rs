@@ -16,7 +16,6 @@ use opensdn_crds::unique_claim::{UniqueClaim, UniqueClaimSpec};
 use opensdn_policy_host::{Claim, Scope};
 use opensdn_runtime::path::segment;
 use opensdn_testing::creation_order::wait_for_next_second;
-use opensdn_testing::installer::install_crds;
 use opensdn_testing::link_local::service;
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::shared::Shared;
@@ -46,9 +45,8 @@ async fn shared(sandbox: &'static OnceCell<Sandbox>) -> Result<Client, Failed> {
 }
 
 async fn start() -> Result<Sandbox, Failed> {
-    let sandbox = Sandbox::builder().only_api_server().start().await?;
+    let sandbox = Sandbox::builder().only_api_server().with_crds().await?;
     let client = sandbox.client()?;
-    install_crds(&client, &opensdn_crds::all()).await?;
     until_claims_are_listed(&client).await?;
     Ok(sandbox)
 }

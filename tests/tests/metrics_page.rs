@@ -100,7 +100,7 @@ async fn the_page_of_metrics_has_what_both_programs_show_and_one_of_each_leads()
     assert!(wrong.is_empty(), "not name, type, labels, meaning and remedy:\n{}", wrong.join("\n"));
     assert!(page.len() >= LEAST, "{} metrics on the page", page.len());
 
-    let sandbox = Sandbox::builder().only_api_server().start().await?;
+    let sandbox = Sandbox::builder().only_api_server().with_crds().await?;
     let product = Installation::built()?.apart(1).install(&sandbox).await?;
     // What has labels is seen when it is counted.
     kubectl(&sandbox, &["create", "namespace", "tf"]).await?.success();

@@ -35,7 +35,7 @@ pub(crate) fn redis(images: &[&str]) -> Value {
 
 /// Three nodes of the control plane, the operator, and a Redis that is Ready.
 pub(crate) async fn running(replicas: usize) -> Result<(Sandbox, Operator), Failed> {
-    let sandbox = Sandbox::builder().simulated_nodes(3).start().await?;
+    let sandbox = Sandbox::builder().simulated_nodes(3).with_crds().await?;
     let operator = Operator::install(&sandbox, replicas).await?;
     kubectl(&sandbox, &["label", "nodes", "--all", LABEL]).await?.success();
     send(&sandbox, &["create"], &redis(&["redis", "stunnel"])).await?.success();
@@ -243,7 +243,7 @@ async fn what_others_change_or_delete_comes_back_and_the_rest_is_left_alone() ->
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_others_made_under_a_name_of_ours_is_not_touched_until_they_give_it() -> Outcome {
-    let sandbox = Sandbox::builder().simulated_nodes(1).start().await?;
+    let sandbox = Sandbox::builder().simulated_nodes(1).with_crds().await?;
     let _operator = Operator::install(&sandbox, 1).await?;
     kubectl(&sandbox, &["label", "nodes", "--all", LABEL]).await?.success();
     let secret = json!({"apiVersion": "v1", "kind": "Secret",

@@ -48,7 +48,7 @@ impl World {
     async fn looking_every(interval: &str, settings: Settings) -> Result<Self, Failed> {
         let api = FakeConfigApi::start(settings)?;
         WorkedExample::fill(&api).map_err(|refusal| refusal.text)?;
-        let sandbox = Sandbox::builder().only_api_server().start().await?;
+        let sandbox = Sandbox::builder().only_api_server().with_crds().await?;
         let operator = Operator::install_looking_at_clouds_every(&sandbox, 1, interval).await?;
         Ok(Self { sandbox, operator, api })
     }

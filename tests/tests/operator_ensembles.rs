@@ -23,7 +23,7 @@ const LOOKED_AGAIN: Duration = Duration::from_secs(5);
 
 /// Five nodes, of which three are of the control plane, the operator, and a ZooKeeper that is Ready on these.
 async fn running() -> Result<(Sandbox, Operator), Failed> {
-    let sandbox = Sandbox::builder().simulated_nodes(5).start().await?;
+    let sandbox = Sandbox::builder().simulated_nodes(5).with_crds().await?;
     let operator = Operator::install(&sandbox, 1).await?;
     label(&sandbox, &["node-0", "node-1", "node-2"]).await?;
     let container = json!({"name": "zookeeper", "image": "registry.example.com/zookeeper:R24.1"});

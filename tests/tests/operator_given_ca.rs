@@ -37,7 +37,7 @@ async fn bundle(sandbox: &Sandbox) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_ca_that_is_given_signs_and_another_is_announced_first_and_a_bad_one_stops_nothing()
 -> Outcome {
-    let sandbox = Sandbox::builder().simulated_nodes(3).start().await?;
+    let sandbox = Sandbox::builder().simulated_nodes(3).with_crds().await?;
     let _operator = Operator::install(&sandbox, 1).await?;
     kubectl(&sandbox, &["label", "nodes", "--all", LABEL]).await?.success();
     let (first, key) = authority("first")?;

@@ -140,7 +140,7 @@ async fn running(sandbox: &Sandbox, port: u16) -> Result<Vec<String>, Failed> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_without_a_control_node_is_in_the_status_though_its_pod_is_ready() -> Outcome {
-    let sandbox = Sandbox::builder().simulated_nodes(3).start().await?;
+    let sandbox = Sandbox::builder().simulated_nodes(3).with_crds().await?;
     let operator = Operator::install_asking_daemons(&sandbox).await?;
     // One that is free at an address of this test's is free at its others.
     let port = TcpListener::bind("127.0.79.9:0").await?;
@@ -214,7 +214,7 @@ async fn upgrade(sandbox: &Sandbox) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upgrade_waits_behind_a_wave_for_an_agent_that_has_lost_its_control_node() -> Outcome {
-    let sandbox = Sandbox::builder().simulated_nodes(3).start().await?;
+    let sandbox = Sandbox::builder().simulated_nodes(3).with_crds().await?;
     let _operator = Operator::install_asking_daemons(&sandbox).await?;
     let port = TcpListener::bind("127.0.79.8:0").await?.local_addr()?.port();
     running(&sandbox, port).await?;

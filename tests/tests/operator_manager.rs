@@ -26,7 +26,7 @@ const MANY_KINDS: Duration = Duration::from_secs(600);
 const MANAGER: [&str; 2] = ["managers.tf.tungsten.io", "cluster1"];
 
 async fn world() -> Result<(Sandbox, Operator), Failed> {
-    let sandbox = Sandbox::builder().simulated_nodes(3).start().await?;
+    let sandbox = Sandbox::builder().simulated_nodes(3).with_crds().await?;
     let operator = Operator::install(&sandbox, 1).await?;
     kubectl(&sandbox, &["label", "nodes", "--all", LABEL]).await?.success();
     Ok((sandbox, operator))

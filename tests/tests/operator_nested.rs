@@ -5,7 +5,6 @@
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
 use opensdn_testing::eventually::eventually;
-use opensdn_testing::installer::install_crds;
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::operator::Operator;
 use opensdn_testing::sandbox::Sandbox;
@@ -99,7 +98,7 @@ async fn digest(sandbox: &Sandbox) -> Value {
 }
 
 async fn world() -> Result<(Sandbox, Operator), Failed> {
-    let sandbox = Sandbox::builder().simulated_nodes(2).start().await?;
+    let sandbox = Sandbox::builder().simulated_nodes(2).with_crds().await?;
     let operator = Operator::install(&sandbox, 1).await?;
     kubectl(&sandbox, &["label", "nodes", "--all", LABEL]).await?.success();
     Ok((sandbox, operator))
@@ -267,8 +266,7 @@ async fn a_kubemanager_changes_between_nested_and_not_only_when_the_workload_bef
 
 /// The operator with an API server alone: what controllers and kubelets do is done by hand.
 async fn without_controllers() -> Result<(Sandbox, Operator), Failed> {
-    let sandbox = Sandbox::builder().only_api_server().start().await?;
-    install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
+    let sandbox = Sandbox::builder().only_api_server().with_crds().await?;
     kubectl(&sandbox, &["create", "namespace", "tf"]).await?.success();
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}});
     send(&sandbox, &["create"], &node).await?.success();

@@ -10,7 +10,6 @@ use futures::StreamExt as _;
 use futures::stream::iter;
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::fault_proxy::{Fault, FaultProxy, Write};
-use opensdn_testing::installer::install_crds;
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::operator::Operator;
 use opensdn_testing::sandbox::Sandbox;
@@ -120,8 +119,7 @@ fn stripped(object: &Value, namespace: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whichever_write_of_a_nested_kubemanager_fails_the_end_is_the_same() -> Outcome {
-    let sandbox = Sandbox::builder().only_api_server().start().await?;
-    install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
+    let sandbox = Sandbox::builder().only_api_server().with_crds().await?;
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}});
     send(&sandbox, &["create"], &node).await?.success();
     let (expected, writes) = Run::start(&sandbox, "first", None).await?.end().await?;

@@ -135,7 +135,7 @@ async fn a_request_of_another_is_left_alone(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_signer_of_kubernetes_issues_the_certificates_once_each_request_is_approved() -> Outcome {
-    let sandbox = Sandbox::builder().simulated_nodes(3).start().await?;
+    let sandbox = Sandbox::builder().simulated_nodes(3).with_crds().await?;
     let mut operator = Operator::install(&sandbox, 1).await?;
     for node in ["node-0", "node-1"] {
         kubectl(&sandbox, &["label", "node", node, LABEL]).await?.success();

@@ -49,7 +49,7 @@ impl World {
 
     /// Without a Manager.
     pub(crate) async fn empty(replicas: usize) -> Result<Self, Failed> {
-        let sandbox = Sandbox::builder().simulated_nodes(3).start().await?;
+        let sandbox = Sandbox::builder().simulated_nodes(3).with_crds().await?;
         let operator = Operator::install(&sandbox, replicas).await?;
         kubectl(&sandbox, &["label", "nodes", "--all", LABEL]).await?.success();
         Ok(Self { sandbox, operator })

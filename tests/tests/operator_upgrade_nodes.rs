@@ -67,7 +67,7 @@ async fn pullers(world: &World) -> BTreeSet<String> {
 
 /// A Manager with vrouters on all nodes, and one of them of the control plane.
 async fn world() -> Result<World, Failed> {
-    let sandbox = Sandbox::builder().simulated_nodes(NODES).start().await?;
+    let sandbox = Sandbox::builder().simulated_nodes(NODES).with_crds().await?;
     let operator = Operator::install(&sandbox, 1).await?;
     kubectl(&sandbox, &["label", "node", "node-0", LABEL]).await?.success();
     for (zone, nodes) in ZONES {

@@ -112,8 +112,7 @@ async fn a_good_cluster_passes_and_what_is_wrong_in_it_is_found() -> Outcome {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_user_without_rights_learns_which_are_missing_and_nothing_else_is_claimed() -> Outcome {
-    let sandbox = Sandbox::builder().only_api_server().start().await?;
-    install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
+    let sandbox = Sandbox::builder().only_api_server().with_crds().await?;
     let bob = sandbox.kubeconfig_for(&User::new("bob"))?;
     let (report, code) = document(&bob, &["check"])?;
     assert_eq!(code, 1, "{report:#}");

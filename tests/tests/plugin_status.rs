@@ -67,7 +67,7 @@ fn as_text(kubeconfig: &Path) -> Outcome {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_a_manager_that_the_operator_looks_after_status_says_what_works_and_what_the_cause_is()
 -> Outcome {
-    let sandbox = Sandbox::builder().simulated_nodes(3).start().await?;
+    let sandbox = Sandbox::builder().simulated_nodes(3).with_crds().await?;
     let _operator = Operator::install(&sandbox, 1).await?;
     kubectl(&sandbox, &["label", "nodes", "--all", LABEL]).await?.success();
     let kubeconfig = sandbox.kubeconfig();

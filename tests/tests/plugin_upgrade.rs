@@ -12,7 +12,6 @@ mod wishes;
 use std::process::{Command, Output, Stdio};
 
 use opensdn_crds::component::COMPONENTS;
-use opensdn_testing::installer::install_crds;
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::output::{code, text};
 use opensdn_testing::programs::program;
@@ -34,8 +33,7 @@ struct Cluster {
 
 impl Cluster {
     async fn start() -> Result<Self, Failed> {
-        let sandbox = Sandbox::builder().only_api_server().start().await?;
-        install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
+        let sandbox = Sandbox::builder().only_api_server().with_crds().await?;
         kubectl(&sandbox, &["create", "namespace", "tf"]).await?.success();
         // No controller runs that would make it, and no pod is without.
         kubectl(&sandbox, &["create", "serviceaccount", "default", "-n", "tf"]).await?.success();

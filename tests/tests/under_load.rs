@@ -6,7 +6,6 @@
 use opensdn_testing::admin_changes::{AdminChanges, certificate_expiry};
 use opensdn_testing::admin_port;
 use opensdn_testing::eventually::eventually;
-use opensdn_testing::installer::install_crds;
 use opensdn_testing::product::{Installation, Product};
 use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::steady_load::SteadyLoad;
@@ -26,9 +25,8 @@ struct World {
 
 impl World {
     async fn start() -> Result<Self, Failed> {
-        let sandbox = Sandbox::builder().only_api_server().start().await?;
+        let sandbox = Sandbox::builder().only_api_server().with_crds().await?;
         // Before the replicas: then their lookups know it from the beginning.
-        install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
         for arguments in [&["create", "namespace", "tf"][..], &["apply", "-f", CONTROL]] {
             let output = sandbox.kubectl(arguments).await?;
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -19,7 +19,7 @@ struct World {
 
 impl World {
     async fn start() -> Result<Self, Failed> {
-        let sandbox = Sandbox::builder().only_api_server().start().await?;
+        let sandbox = Sandbox::builder().only_api_server().with_crds().await?;
         let grace = format!("--claim-grace={}", GRACE.as_secs());
         let installation = Installation::built()?.replicas(3).argument(grace);
         let product = installation.install(&sandbox).await?;

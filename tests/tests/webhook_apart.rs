@@ -34,7 +34,7 @@ struct World {
 impl World {
     /// With one replica that answers reviews and two processes that write.
     async fn start() -> Result<Self, Failed> {
-        let sandbox = Sandbox::builder().only_api_server().start().await?;
+        let sandbox = Sandbox::builder().only_api_server().with_crds().await?;
         let product = Installation::built()?.apart(2).install(&sandbox).await?;
         let client = sandbox.client()?;
         Ok(Self { sandbox, product, client })

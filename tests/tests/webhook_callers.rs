@@ -28,7 +28,7 @@ struct World {
 
 impl World {
     async fn start() -> Result<Self, Failed> {
-        let sandbox = Sandbox::builder().only_api_server().start().await?;
+        let sandbox = Sandbox::builder().only_api_server().with_crds().await?;
         let product = Installation::built()?.replicas(2).install(&sandbox).await?;
         let backend = product.backends().first().ok_or("a replica")?;
         let mut config = Config::new(format!("https://{}", backend.serve).parse()?);

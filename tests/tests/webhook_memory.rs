@@ -284,7 +284,7 @@ async fn ten_thousand_connections_and_the_worst_bodies_stay_within_the_pods_memo
     let folder = tempfile::tempdir()?;
     // Before the product, which ends first then.
     let limit = Limit::new(LIMIT_MIB);
-    let sandbox = Sandbox::builder().only_api_server().start().await?;
+    let sandbox = Sandbox::builder().only_api_server().with_crds().await?;
     // Its policies are compiled in the group, too: none is in the cache.
     let product = limit
         .installation(folder.path())?
@@ -376,7 +376,7 @@ async fn send_json(client: &Client, method: &str, path: &str, text: String) -> O
 async fn what_a_tenant_has_stored_stays_within_the_pods_memory() -> Outcome {
     let folder = tempfile::tempdir()?;
     let limit = Limit::new(WITH_STORED_MIB);
-    let sandbox = Sandbox::builder().only_api_server().start().await?;
+    let sandbox = Sandbox::builder().only_api_server().with_crds().await?;
     let client = sandbox.client()?;
     store(&client, "POST", &json!({"app": "a"})).await?;
     let product = limit.installation(folder.path())?.install(&sandbox).await?;
@@ -412,7 +412,7 @@ fn stateful_set_of_a_long_owner(number: usize) -> serde_json::Value {
 async fn many_objects_with_large_metadata_stay_within_the_pods_memory() -> Outcome {
     let folder = tempfile::tempdir()?;
     let limit = Limit::new(WITH_STORED_MIB);
-    let sandbox = Sandbox::builder().only_api_server().start().await?;
+    let sandbox = Sandbox::builder().only_api_server().with_crds().await?;
     let client = sandbox.client()?;
     for number in 0..60 {
         let secret = secret_with_labels(number).to_string();

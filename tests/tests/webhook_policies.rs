@@ -50,9 +50,8 @@ struct World {
 
 impl World {
     async fn start() -> Result<Self, Failed> {
-        let sandbox = Sandbox::builder().only_api_server().start().await?;
+        let sandbox = Sandbox::builder().only_api_server().with_crds().await?;
         let client = sandbox.client()?;
-        install_crds(&client, &opensdn_crds::all()).await?;
         let now = OffsetDateTime::now_utc();
         let authority = Authority::create(&CaProfile::new("test CA"), now)?;
         let world = Self { sandbox, authority, client, user: User::admin() };

@@ -70,7 +70,7 @@ fn peak(process: u32) -> Result<u64, Failed> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_secrets_only_names_and_types_come_to_the_webhook_whatever_they_weigh() -> Outcome {
-    let sandbox = Sandbox::builder().only_api_server().start().await?;
+    let sandbox = Sandbox::builder().only_api_server().with_crds().await?;
     let client = sandbox.client()?;
     store(&client).await?;
     let product = Installation::built()?.install(&sandbox).await?;

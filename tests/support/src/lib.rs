@@ -25,6 +25,7 @@ pub mod lab_operator;
 pub mod lab_product;
 pub mod lab_under_load;
 pub mod link_local;
+pub mod long_runs;
 pub mod manager;
 pub mod measure;
 pub mod memory_cgroup;
@@ -39,6 +40,7 @@ pub mod sandbox;
 pub mod shared;
 pub mod signal;
 pub mod steady_load;
+pub mod with_crds;
 pub mod written_cluster;
 pub mod wrk;
 

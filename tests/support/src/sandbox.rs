@@ -22,6 +22,7 @@ mod certificates;
 mod cluster;
 mod control_plane;
 mod data_folder;
+mod etcd_data;
 mod kubectl;
 pub mod lab;
 mod program;
@@ -40,14 +41,14 @@ pub(crate) use certificates::write_private;
 pub use cluster::{AttachError, Cluster};
 pub use control_plane::ControlPlaneError;
 pub use data_folder::FolderError;
-pub(crate) use data_folder::{Owner, owner};
+pub(crate) use data_folder::{Owner, owner, prepared};
 pub use kubectl::KubectlError;
 pub(crate) use program::Program;
 pub use program::{LogTail, ProgramError};
 pub use simulated_nodes::{SIMULATED_LABEL, SimulatedNodesError};
 
 use access::Access;
-use control_plane::{ControlPlane, Extent, Site};
+use control_plane::{ControlPlane, ETCD, Extent, Site};
 use data_folder::DataFolder;
 use lab::fault::{self, Fault, FaultError};
 use lab::{Lab, LabError, LabNetwork};
@@ -61,6 +62,15 @@ pub enum SandboxError {
     /// The programs are not there.
     #[error(transparent)]
     Binaries(#[from] BinariesError),
+    /// What etcd has could not be copied.
+    #[error("copy what etcd has: {}", path.display())]
+    Data {
+        /// What was kept, or where it is kept.
+        path: PathBuf,
+        /// What the file system said.
+        #[source]
+        source: std::io::Error,
+    },
     /// The control plane did not start.
     #[error(transparent)]
     ControlPlane(#[from] ControlPlaneError),
@@ -121,6 +131,7 @@ pub struct Builder {
     kubernetes: Option<String>,
     extent: Extent,
     data_folder: Option<PathBuf>,
+    etcd_data: Option<PathBuf>,
 }
 
 impl Builder {
@@ -160,6 +171,27 @@ impl Builder {
     pub fn data_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.data_folder = Some(folder.into());
         self
+    }
+
+    /// Has etcd start with what was kept of another, by [`Sandbox::keep_data`].
+    #[must_use]
+    pub(crate) fn starting_with(mut self, etcd_data: PathBuf) -> Self {
+        self.etcd_data = Some(etcd_data);
+        self
+    }
+
+    /// One of the same version of Kubernetes, and like the default in all else.
+    #[must_use]
+    pub(crate) fn same_kubernetes(&self) -> Self {
+        Self { kubernetes: self.kubernetes.clone(), ..Sandbox::builder() }
+    }
+
+    /// The API server that it is to have.
+    ///
+    /// # Errors
+    /// It is not there, and cannot be built.
+    pub(crate) async fn api_server(&self) -> Result<PathBuf, BinariesError> {
+        Binaries::find(self.kubernetes.as_deref()).await?.program("kube-apiserver")
     }
 
     /// Starts the programs and returns when they are ready.
@@ -218,6 +250,10 @@ impl Builder {
             count => Some(LabNetwork::create(count, folder).await?),
         };
         let site = network.as_ref().map_or(Site::Loopback, LabNetwork::site);
+        if let Some(kept) = &self.etcd_data {
+            etcd_data::restore(kept, &folder.join(ETCD))
+                .map_err(|source| SandboxError::Data { path: kept.clone(), source })?;
+        }
         let (control_plane, access) =
             ControlPlane::start(binaries, self.extent, folder, &site).await?;
         let simulated_nodes = match self.simulated_nodes {
@@ -266,6 +302,7 @@ impl Sandbox {
             kubernetes: None,
             extent: Extent::Everything,
             data_folder: None,
+            etcd_data: None,
         }
     }
 
@@ -347,6 +384,18 @@ impl Sandbox {
     pub async fn start_etcd(&self) -> Result<(), SandboxError> {
         self.control_plane.etcd().start().map_err(ControlPlaneError::from)?;
         self.wait_until_ready().await
+    }
+
+    /// Ends it, and keeps what its etcd has, for others to start with.
+    ///
+    /// # Errors
+    /// A file cannot be read or written.
+    pub(crate) async fn keep_data(self, to: &Path) -> Result<(), SandboxError> {
+        self.control_plane.api_server().stop().await;
+        self.control_plane.etcd().stop().await;
+        let data = self.data_folder().join(ETCD);
+        etcd_data::keep(&data, to)
+            .map_err(|source| SandboxError::Data { path: to.to_owned(), source })
     }
 
     /// Pauses etcd, its connections open, until the fault is dropped. Nothing can be

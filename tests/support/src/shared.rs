@@ -13,7 +13,6 @@ use kube::{Api, ResourceExt as _};
 use tokio::sync::OnceCell;
 
 use crate::Failed;
-use crate::installer::install_crds;
 use crate::product::{Installation, Product};
 use crate::sandbox::{Cluster, Sandbox};
 
@@ -44,7 +43,7 @@ impl Shared {
         if let Some(dir) = named(PRODUCT_VARIABLE) {
             return Self::attach(Path::new(&dir)).await;
         }
-        let sandbox = Box::new(Sandbox::start().await?);
+        let sandbox = Box::new(Sandbox::builder().with_crds().await?);
         let product = Installation::built()?.install(&sandbox).await?;
         Ok(Self { home: Home::Here { _product: Some(product), sandbox } })
     }
@@ -60,8 +59,8 @@ impl Shared {
                 if let Some(dir) = named(CRDS_VARIABLE) {
                     return Self::attach(Path::new(&dir)).await;
                 }
-                let sandbox = Box::new(Sandbox::builder().only_api_server().start().await?);
-                install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
+                let sandbox = Sandbox::builder().only_api_server().with_crds().await?;
+                let sandbox = Box::new(sandbox);
                 Ok(Self { home: Home::Here { _product: None, sandbox } })
             })
             .await

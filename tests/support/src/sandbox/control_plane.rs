@@ -26,6 +26,9 @@ const LAB_ETCD_PORT: u16 = 2379;
 /// So long a real node may be silent before it counts as lost. Kubernetes' default is 50.
 const NODE_GRACE_SECONDS: u32 = 20;
 
+/// The folder of etcd's data, in that of the sandbox.
+pub(super) const ETCD: &str = "etcd";
+
 const AUDIT_POLICY: &str = include_str!("audit_policy.yaml");
 
 /// Why the control plane does not run.
@@ -272,7 +275,7 @@ async fn ready(client: &Client) -> Result<(), String> {
 fn etcd(keys: &KeyFiles, folder: &Path, port: u16) -> Vec<String> {
     let url = format!("https://127.0.0.1:{port}");
     vec![
-        format!("--data-dir={}", folder.join("etcd").display()),
+        format!("--data-dir={}", folder.join(ETCD).display()),
         format!("--listen-client-urls={url}"),
         format!("--advertise-client-urls={url}"),
         // The only member has no peers, but etcd insists on listening for them.

@@ -156,8 +156,16 @@ pub(crate) fn owner(folder: &Path) -> Owner {
 
 /// Where folders without a given path are made.
 fn base() -> PathBuf {
-    let cache = opensdn_user_folders::cache();
-    cache.unwrap_or_else(|| std::env::temp_dir().join("opensdn")).join("sandboxes")
+    cache().join("sandboxes")
+}
+
+/// What sandboxes may start with, for all clones.
+pub(crate) fn prepared() -> PathBuf {
+    cache().join("prepared")
+}
+
+fn cache() -> PathBuf {
+    opensdn_user_folders::cache().unwrap_or_else(|| std::env::temp_dir().join("opensdn"))
 }
 
 fn sweep(base: &Path) {
