@@ -10,11 +10,10 @@ use futures::StreamExt as _;
 use futures::stream::iter;
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::fault_proxy::{Fault, FaultProxy, Write};
-use opensdn_testing::installer::install_crds;
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::operator::Operator;
 use opensdn_testing::sandbox::Sandbox;
-use opensdn_testing::{Failed, Outcome};
+use opensdn_testing::{Failed, Outcome, long_runs};
 use serde_json::{Value, json};
 
 /// Longer than between two writes of one pass.
@@ -194,8 +193,7 @@ async fn disturbed(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whichever_write_fails_the_end_is_the_same_and_stays() -> Outcome {
-    let sandbox = Sandbox::builder().only_api_server().start().await?;
-    install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
+    let sandbox = Sandbox::builder().only_api_server().with_crds().await?;
     for node in ["a", "b", "c"] {
         let labels = json!({"node-role.kubernetes.io/control-plane": ""});
         let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node, "labels": labels}});
@@ -206,9 +204,10 @@ async fn whichever_write_fails_the_end_is_the_same_and_stays() -> Outcome {
     assert_eq!(expected, again, "what differs by itself is to be masked");
     assert!(writes.len() >= LEAST_WRITES, "{writes:#?}");
     let codes = [409, 429, 500, 503];
-    let faults = (0..writes.len()).flat_map(|number| {
-        let code = codes[number % codes.len()];
-        [Fault::LoseRequest, Fault::LoseAnswer, Fault::Answer(code)].map(|fault| (number, fault))
+    let ways = [Some(Fault::LoseRequest), Some(Fault::LoseAnswer), None];
+    let faults = long_runs::pairs((0..writes.len()).collect(), ways);
+    let faults = faults.into_iter().map(|(number, fault)| {
+        (number, fault.unwrap_or(Fault::Answer(codes[number % codes.len()])))
     });
     let runs = faults.map(|(number, fault)| disturbed(&sandbox, number, fault, &expected));
     let ended: Vec<Result<bool, Failed>> = iter(runs).buffer_unordered(6).collect().await;
@@ -216,14 +215,13 @@ async fn whichever_write_fails_the_end_is_the_same_and_stays() -> Outcome {
     let reached = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
     let reached = reached.into_iter().filter(|reached| *reached).count();
     // The last write may be another after a restart, but nearly all are reached.
-    assert!(reached + 6 >= number, "{reached} of {number} faults took place");
+    assert!(reached + number / 10 + 2 >= number, "{reached} of {number} faults took place");
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_stops_keeps_the_lease_while_a_pass_is_under_way_and_leaves_it_in_time() -> Outcome {
-    let sandbox = Sandbox::builder().only_api_server().start().await?;
-    install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
+    let sandbox = Sandbox::builder().only_api_server().with_crds().await?;
     // The first write gets no answer, so the pass does not end.
     let run = Run::start(&sandbox, "stopped", &[(0, Fault::LoseRequest)]).await?;
     send(&sandbox, &["create"], &manager(&run.namespace)).await?.success();

@@ -12,11 +12,10 @@ use futures::stream::iter;
 use http::Method;
 use opensdn_testing::eventually::eventually_within;
 use opensdn_testing::fault_proxy::{Fault, FaultProxy, Write};
-use opensdn_testing::installer::install_crds;
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::operator::Operator;
 use opensdn_testing::sandbox::Sandbox;
-use opensdn_testing::{Failed, Outcome};
+use opensdn_testing::{Failed, Outcome, long_runs};
 use serde_json::{Value, json};
 
 use crate::operator::LABEL;
@@ -192,8 +191,7 @@ async fn disturbed(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_at_any_write_of_an_upgrade_it_comes_to_the_same_end_and_does_nothing_twice()
 -> Outcome {
-    let sandbox = Sandbox::builder().simulated_nodes(u32::try_from(NODES)?).start().await?;
-    install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
+    let sandbox = Sandbox::builder().simulated_nodes(u32::try_from(NODES)?).with_crds().await?;
     kubectl(&sandbox, &["label", "nodes", "--all", LABEL]).await?.success();
     let (_, there, writes) = Run::start(&sandbox, "calm", &[]).await?.play(Way::There).await?;
     // Each way sets images twice, and before all others is a write that stores nothing: whether the API server would take them.
@@ -214,15 +212,15 @@ async fn killed_at_any_write_of_an_upgrade_it_comes_to_the_same_end_and_does_not
     assert!(count >= 5 && of_back.len() >= 4, "{writes:#?}");
     let runs = numbers.iter().map(|number| (Way::There, *number, &there));
     let runs = runs.chain(of_back.iter().map(|number| (Way::AndBack, *number, &back)));
-    let runs =
-        runs.flat_map(|run| [Fault::LoseRequest, Fault::LoseAnswer].map(|fault| (run, fault)));
+    let runs = long_runs::pairs(runs.collect(), [Fault::LoseRequest, Fault::LoseAnswer]);
     let runs = runs
+        .into_iter()
         .map(|((way, number, expected), fault)| disturbed(&sandbox, way, number, fault, expected));
     let ended: Vec<Result<bool, Failed>> = iter(runs).buffer_unordered(4).collect().await;
     let number = ended.len();
     let reached = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
     let reached = reached.into_iter().filter(|reached| *reached).count();
-    assert!(reached + 4 >= number, "{reached} of {number} faults took place");
+    assert!(reached + number / 10 + 2 >= number, "{reached} of {number} faults took place");
     Ok(())
 }
 

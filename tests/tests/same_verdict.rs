@@ -18,7 +18,7 @@ use std::process::Stdio;
 
 use opensdn_policy_host::{Finding, Group, Mode, Severity, group};
 use opensdn_testing::programs::program;
-use opensdn_testing::{Failed, Outcome};
+use opensdn_testing::{Failed, Outcome, long_runs};
 use opensdn_testing::{
     eventually::TIMEOUT,
     kubectl::{self, Said},
@@ -124,7 +124,7 @@ struct World {
 
 impl World {
     async fn start() -> Result<Self, Failed> {
-        let sandbox = Sandbox::builder().only_api_server().start().await?;
+        let sandbox = Sandbox::builder().only_api_server().with_crds().await?;
         let product = Installation::built()?.install(&sandbox).await?;
         put_all_in_force(&sandbox).await?;
         let service_cidrs = kubectl::read(&sandbox, &["servicecidrs"]).await?;
@@ -368,7 +368,8 @@ async fn every_sample_and_every_case_gets_the_same_verdict() -> Outcome {
     cases::relax(&world).await?;
     let mut left_out = Vec::new();
     let mut different = Vec::new();
-    let cases = cases::all();
+    // A policy has more cases than the step is wide.
+    let cases = long_runs::every(3, cases::all());
     let mut stage = cases::Stage {
         builder: Builder::of(&world.sandbox)?,
         direct: Direct::of(&world)?,
@@ -384,7 +385,9 @@ async fn every_sample_and_every_case_gets_the_same_verdict() -> Outcome {
     assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
     let left_out: Vec<(&str, &str)> =
         left_out.iter().map(|(name, why)| (*name, why.as_str())).collect();
-    assert_eq!(left_out, LEFT_OUT);
+    let expected = LEFT_OUT.iter().copied();
+    let expected = expected.filter(|(left_out, _)| cases.iter().any(|(name, ..)| name == left_out));
+    assert_eq!(left_out, expected.collect::<Vec<_>>());
     Ok(())
 }
 
