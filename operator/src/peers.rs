@@ -24,6 +24,8 @@ pub struct Peer {
     facts: &'static Component,
     /// Its name.
     pub name: String,
+    /// Whether the Manager has it, and has not written its object.
+    is_planned: bool,
     /// Whether it can do its work.
     pub is_active: bool,
     /// How it is.
@@ -125,7 +127,9 @@ impl Peers {
                 continue;
             }
             let data = json!({ "spec": spec });
-            self.0.push(peer(facts, name.to_owned(), &data, nodes, workload_of(facts.kind)));
+            let planned = peer(facts, name.to_owned(), &data, nodes, workload_of(facts.kind));
+            let state = "its object is not written: the Manager's status says why".to_owned();
+            self.0.push(Peer { is_planned: true, state, ..planned });
         }
         let place = |kind: &str| COMPONENTS.iter().position(|facts| facts.kind == kind);
         self.0.sort_by(|one, other| {
@@ -139,10 +143,11 @@ impl Peers {
         self.0.iter().filter(move |peer| peer.facts.kind == kind)
     }
 
-    /// The first of a kind, by name.
+    /// The first of a kind, by name; one that is not there, and may never be, only where there is no other.
     #[must_use]
     pub fn first(&self, kind: &str) -> Option<&Peer> {
-        self.0.iter().find(|peer| peer.facts.kind == kind)
+        let all = || self.0.iter().filter(|peer| peer.facts.kind == kind);
+        all().find(|peer| !peer.is_planned).or_else(|| all().next())
     }
 
     /// The endpoints of all members of the first of a kind that is wanted, with a space between.
@@ -197,6 +202,7 @@ fn peer(
     Peer {
         facts,
         name,
+        is_planned: false,
         is_active: status.active.unwrap_or_default(),
         state: state.unwrap_or_else(|| "nothing is known of it yet".to_owned()),
         addresses,
@@ -305,7 +311,9 @@ mod tests {
         let peers = peers(&it, &[redis], &nodes).with_planned(planned, &nodes, workload_of);
         let found: Vec<_> = peers.of_kind("Redis").map(|one| (&*one.name, one.is_active)).collect();
         assert_eq!(found, [("a", false), ("b", true)]);
-        assert_eq!(peers.list("Redis", "redisPort"), "192.0.2.1:1");
+        assert_eq!(peers.first("Redis").unwrap().name, "b", "one that is there wins");
+        let state = &peers.of_kind("Redis").next().unwrap().state;
+        assert!(state.contains("Manager's status"), "{state}");
         assert_eq!(peers.first("Zookeeper").unwrap().addresses, ["192.0.2.1"]);
     }
 

@@ -14,6 +14,7 @@
 pub(crate) mod apply;
 mod as_before;
 mod authorities;
+mod certificates;
 pub mod fetch;
 pub mod members;
 pub mod nested;
@@ -24,7 +25,6 @@ pub mod status;
 mod take_over;
 pub mod validate;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,20 +32,15 @@ use kube::ResourceExt;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::controller::Action;
 use opensdn_crds::status::TakenOver;
-use opensdn_pki::{
-    Authorities, AuthorityError, GivenError, KeyKind, RsaBits, SecretError, bundle, crypto_provider,
-};
+use opensdn_pki::{AuthorityError, GivenError, SecretError, bundle, crypto_provider};
 use opensdn_runtime::apply::{Context as Writer, read_as};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
 use serde_json::json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-use tokio::sync::Semaphore;
 
-use crate::build::certificates::{
-    Certificates, Data, Stored, Subject, Wanted, certificates, parts,
-};
+use crate::build::certificates::Data;
 use crate::build::passwords::{NoRandomness, passwords};
 use crate::build::{BuildError, Secrets, Valid, build};
 use crate::cache::Cache;
@@ -56,10 +51,10 @@ use crate::introspect::{Introspect, Service};
 use crate::kind::Kind;
 use crate::metrics::Metrics;
 use crate::names::{self, Instance};
-use crate::object::{controller_of, is_controlled_by};
 use crate::report::Reporter;
 use crate::template::Templates;
 use apply::ApplyError;
+use certificates::{Cas, Made, issue, since};
 use fetch::Fetched;
 use next_pod::to_be_updated;
 use pod_of_node::to_be_replaced;
@@ -69,34 +64,8 @@ use validate::{Invalid, validate};
 /// Certificates are looked at again when the first is due, and no later than that.
 const LONGEST_PAUSE: Duration = Duration::from_secs(12 * 60 * 60);
 
-/// So far the clocks of a cluster that works may be apart.
-const CLOCKS_ARE_APART: time::Duration = time::Duration::minutes(1);
-
 /// An object that is somebody else's is read again after so long.
 const UNTIL_IT_IS_OURS: Duration = Duration::from_secs(30);
-
-/// So many certificates are issued in one pass: some seconds with RSA keys, and less than one with others.
-fn most_in_a_pass(key: KeyKind) -> usize {
-    match key {
-        KeyKind::Rsa(RsaBits::Bits2048) => 32,
-        KeyKind::Rsa(RsaBits::Bits3072) => 8,
-        KeyKind::Rsa(RsaBits::Bits4096) => 4,
-        _ => 200,
-    }
-}
-
-/// Who makes keys that take long: one at a time, as others renew the Lease and answer probes.
-static MAKES_KEYS: Semaphore = Semaphore::const_new(1);
-
-/// Does what may take seconds. All passes are in one task: none of them would get on where it is done in place.
-async fn aside<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, AuthorityError> + Send + 'static,
-) -> Result<T, Error> {
-    // It is never closed.
-    let _turn = MAKES_KEYS.acquire().await;
-    let made = tokio::task::spawn_blocking(work).await.map_err(|_| Error::Panicked)?;
-    made.map_err(Error::Certificates)
-}
 
 /// What all passes need.
 pub struct Context {
@@ -323,143 +292,12 @@ async fn make_so(
         Some(until.min(LONGEST_PAUSE)),
         authorities::is_rotating(&authorities).then_some(authorities::POLL_INTERVAL),
         // What a signer has not issued yet is no reason for the next pass.
-        (certificates.missing > 0 && poll.is_none()).then_some(Duration::ZERO),
+        (certificates.left > 0 && poll.is_none()).then_some(Duration::ZERO),
         waits.then_some(members::POLL_INTERVAL),
         members::until_old(fetched, valid, now),
         poll,
     ];
     Ok(Action::requeue(until.into_iter().flatten().min().unwrap_or(LONGEST_PAUSE)))
-}
-
-/// The CAs of a pass.
-struct Cas<'a> {
-    /// Those of the namespace.
-    ours: &'a Authorities,
-    /// All that pods trust, each in PEM.
-    trusted: Vec<String>,
-}
-
-/// The certificates of the pods of a component.
-struct Made {
-    certificates: Certificates,
-    /// What of them each Secret has.
-    parts: Vec<Data>,
-    /// How long until a signer is asked again for what it has not issued yet.
-    poll: Option<Duration>,
-}
-
-/// Makes the certificates of its pods. Of very many a part is issued in one pass, and its pods wait for the rest.
-async fn issue(
-    ctx: &Context,
-    component: &dyn ComponentKind,
-    fetched: &Fetched,
-    valid: &mut Valid,
-    cas: &Cas<'_>,
-    now: OffsetDateTime,
-) -> Result<Made, Error> {
-    let subjects = subjects(fetched, valid);
-    let stored = stored_certificates(ctx, fetched, valid, &subjects).await?;
-    let most = most_in_a_pass(valid.key);
-    let signer = signer::Signer::of(&ctx.cache, fetched, now);
-    let nothing = BTreeMap::new();
-    let wanted = Wanted {
-        subjects: &subjects,
-        key: valid.key,
-        most,
-        trusted: &cas.trusted,
-        signer: signer.as_ref().map(|one| one.with(&nothing)),
-    };
-    let are_ready = fetched.pods_can_spare_one(valid, component.reads_certificates_once(), now);
-    let make = |wanted: &Wanted<'_>| {
-        certificates(&stored, wanted, cas.ours, now, are_ready).map_err(Error::Certificates)
-    };
-    let takes_long = matches!(wanted.key, KeyKind::Rsa(_)) || subjects.len() > most;
-    let mut certificates = if takes_long && signer.is_none() {
-        let (stored, subjects, trusted) = (stored.clone(), subjects.clone(), cas.trusted.clone());
-        let (key, ours) = (valid.key, cas.ours.clone());
-        let make = move || {
-            let wanted = Wanted { subjects: &subjects, key, most, trusted: &trusted, signer: None };
-            certificates(&stored, &wanted, &ours, now, are_ready)
-        };
-        aside(make).await?
-    } else {
-        make(&wanted)?
-    };
-    let (mut why, mut poll) = (None, None);
-    if let Some(signer) = &signer
-        && !certificates.asked.is_empty()
-    {
-        let asked = (&*stored, &*certificates.asked);
-        let answers = signer.answers(ctx, fetched, valid, &wanted, asked).await?;
-        let answered = Wanted { signer: Some(signer.with(&answers.issued)), ..wanted };
-        certificates = make(&answered)?;
-        poll = (!certificates.asked.is_empty()).then_some(answers.poll);
-        why = answers.why;
-    } else {
-        signer::forget(ctx, fetched, valid, &stored, &subjects).await?;
-    }
-    if let Some(signer) = signer.filter(|_| certificates.is_held) {
-        why = why.or_else(|| signer.is_not_asked());
-        poll = poll.or(Some(signer::LONGEST_PAUSE));
-    }
-    let runs = fetched.owned.contains_key(&valid.keeper());
-    say_what_is_missing(valid, &certificates, runs, why);
-    let addresses = subjects.iter().map(|subject| subject.address.as_str());
-    let parts = parts::split(addresses, std::mem::take(&mut certificates.data), &stored);
-    let parts = parts.ok_or(Error::TooManyCertificates(subjects.len()))?;
-    Ok(Made { certificates, parts, poll })
-}
-
-/// The first pods wait for what is missing; those that come later wait each for its own. What a signer has not replaced yet is wrong
-/// when it ends soon.
-fn say_what_is_missing(valid: &mut Valid, made: &Certificates, runs: bool, why: Option<String>) {
-    let all = 2 * valid.addresses.len();
-    if made.missing > 0 {
-        let because = why.map(|why| format!("; {why}")).unwrap_or_default();
-        let issued = all - made.missing;
-        let waits = format!("{issued} of {all} certificates are issued{because}");
-        match runs {
-            true => valid.lacks_certificates = Some(waits),
-            false => valid.waits_for = Some(waits),
-        }
-    } else if let Some(why) = why {
-        let until = made.expires_at.date();
-        match made.is_urgent {
-            true => {
-                valid.refused_ca =
-                    Some(format!("a certificate ends on {until}, and has no successor: {why}"));
-            }
-            false => valid.renewal = Some(why),
-        }
-    }
-}
-
-/// What the Secrets of its certificates have. Where an address has none, those are read that are not known: watches report only what
-/// has our label, and daemons are running with what is in one whose label was taken off.
-async fn stored_certificates(
-    ctx: &Context,
-    fetched: &Fetched,
-    valid: &Valid,
-    subjects: &[Subject],
-) -> Result<Vec<Stored>, CallError> {
-    let names: Vec<String> = parts::names(&valid.instance.certificates(), valid.workload).collect();
-    let known = |name: &String| fetched.owned.get(&(Kind::Secret, name.clone())).cloned();
-    let mut all: Vec<Option<Arc<DynamicObject>>> = names.iter().map(known).collect();
-    let stored = parts::stored(all.iter().map(Option::as_deref));
-    if !parts::lacks(&stored, subjects) {
-        return Ok(stored);
-    }
-    let (resource, namespace) = (Kind::Secret.resource(), fetched.object.namespace());
-    let uid = fetched.object.uid().unwrap_or_default();
-    // One that has lost its owner as well is as good: each certificate is looked at.
-    let is_own =
-        |there: &DynamicObject| controller_of(there).is_none() || is_controlled_by(there, &uid);
-    for (name, one) in names.iter().zip(&mut all).filter(|(_, one)| one.is_none()) {
-        let there: Option<DynamicObject> =
-            read_as(&ctx.writer, &resource, namespace.as_deref(), name).await?;
-        *one = there.filter(&is_own).map(Arc::new);
-    }
-    Ok(parts::stored(all.iter().map(Option::as_deref)))
 }
 
 /// Of a service that does not count its members: has the next pod go that is to be another one, by what was applied: a template
@@ -508,53 +346,7 @@ async fn own_passwords(ctx: &Context, fetched: &Fetched, valid: &Valid) -> Resul
     Ok(passwords(stored.as_ref(), wanted, random)?)
 }
 
-/// Since when the members at these addresses have what they read only when they start: their certificates, and the CAs
-/// that they trust. A pod is made when its certificate is there, and the clock of who says when may be a little behind.
-fn since(
-    fetched: &Fetched,
-    issued_at: &BTreeMap<String, OffsetDateTime>,
-) -> BTreeMap<String, OffsetDateTime> {
-    let trusted = fetched.trust.as_deref().and_then(authorities::published_since);
-    let latest = |at: OffsetDateTime| trusted.map_or(at, |trusted| trusted.max(at));
-    issued_at
-        .iter()
-        .map(|(address, at)| (address.clone(), latest(*at - CLOCKS_ARE_APART)))
-        .collect()
-}
-
-/// Whom certificates are for: each address, with the name of its node.
-fn subjects(fetched: &Fetched, valid: &Valid) -> Vec<Subject> {
-    let host_of = |address: &String| {
-        let is = |other: &Option<String>| other.as_ref() == Some(address);
-        let node = valid.nodes.iter().find(|node| is(&node.address)).map(|node| node.name.clone());
-        node.or_else(|| {
-            fetched.pods.iter().find(|pod| is(&pod.address)).map(|pod| pod.node.clone())
-        })
-    };
-    let addresses = valid.addresses.iter();
-    addresses.map(|address| Subject { address: address.clone(), host: host_of(address) }).collect()
-}
-
 /// RFC 3339.
 pub(crate) fn now() -> String {
     OffsetDateTime::now_utc().format(&Rfc3339).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn what_takes_long_keeps_no_other_pass_waiting_and_is_done_one_at_a_time() {
-        let (start, wait) = std::sync::mpsc::channel::<()>();
-        let long = aside(move || {
-            // It ends only when the other pass, in the same task, has gone on.
-            wait.recv().map_err(|_| AuthorityError::Mismatch)
-        });
-        let second = aside(|| Ok(MAKES_KEYS.available_permits()));
-        let other = async move { start.send(()) };
-        let (long, second, other) = tokio::join!(long, second, other);
-        assert!(long.is_ok() && other.is_ok());
-        assert_eq!(second.unwrap(), 0, "it has the only turn");
-    }
 }

@@ -1,6 +1,9 @@
 //! A bundle of certificates in PEM, one by one (no I/O).
 
 use pem::{EncodeConfig, LineEnding, Pem};
+use time::OffsetDateTime;
+
+use crate::authority::read_certificate;
 
 const CERTIFICATE: &str = "CERTIFICATE";
 
@@ -11,6 +14,12 @@ pub fn certificates(bundle: &str) -> Vec<String> {
     let all = pem::parse_many(bundle).unwrap_or_default();
     let all = all.into_iter().filter(|one| one.tag() == CERTIFICATE);
     all.map(|one| pem::encode_config(&Pem::new(CERTIFICATE, one.contents()), lines)).collect()
+}
+
+/// When the first certificate in it ends; none, if it cannot be read.
+#[must_use]
+pub fn end(pem: &str) -> Option<OffsetDateTime> {
+    read_certificate(pem).ok().map(|(end, _)| end)
 }
 
 /// Whether the bundle has all certificates of the other.
@@ -39,8 +48,6 @@ pub fn with<'a>(bundle: &str, others: impl IntoIterator<Item = &'a String>) -> S
 
 #[cfg(test)]
 mod tests {
-    use time::OffsetDateTime;
-
     use super::*;
     use crate::authority::Authority;
     use crate::profile::CaProfile;

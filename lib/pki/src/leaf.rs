@@ -88,6 +88,15 @@ pub fn is_rsa(certificate: &str) -> Result<bool, LeafError> {
     Ok(parse(&der)?.public_key().algorithm.algorithm == OID_PKCS1_RSAENCRYPTION)
 }
 
+/// Whether it is one of a CA, which could issue others. The certificate is PEM.
+///
+/// # Errors
+/// It is no certificate.
+pub fn is_ca(certificate: &str) -> Result<bool, LeafError> {
+    let der = der(certificate)?;
+    Ok(parse(&der)?.is_ca())
+}
+
 /// Whether a certificate (PEM) may be shown on that side of a connection. One that says nothing of it may be on both.
 ///
 /// # Errors
@@ -238,5 +247,7 @@ mod tests {
         assert_eq!(of(Usage::ServerAndClient), [true; 3]);
         assert!(serves_as(ca.certificate(), Usage::ServerAndClient).unwrap(), "it says nothing");
         assert!(serves_as("", Usage::Client).is_err());
+        let leaf = ca.issue(&LeafProfile::server("a", names()), now()).unwrap();
+        assert!(is_ca(ca.certificate()).unwrap() && !is_ca(leaf.certificate()).unwrap());
     }
 }

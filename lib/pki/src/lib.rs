@@ -22,5 +22,5 @@ pub use identity::{Identity, IdentityError, crypto_provider, parse_certificates}
 pub use profile::RsaBits;
 pub use profile::{CaProfile, KeyKind, LeafProfile, Usage, service_dns_names};
 pub use request::{SigningRequest, new_key, request};
-pub use rotation::{Authorities, Published, Request, Rotation, SecretState, is_valid};
+pub use rotation::{Authorities, Published, Request, Rotation, SecretState};
 pub use secret::{CaSecret, ROTATE, SecretError, SecretSpec, Snapshot, parse};

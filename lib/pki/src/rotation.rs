@@ -192,9 +192,7 @@ pub fn advance(
     Ok(None)
 }
 
-/// Whether it is a certificate (PEM) that has not ended.
-#[must_use]
-pub fn is_valid(pem: &str, now: OffsetDateTime) -> bool {
+fn is_valid(pem: &str, now: OffsetDateTime) -> bool {
     read_certificate(pem).is_ok_and(|(not_after, _)| not_after > now)
 }
 

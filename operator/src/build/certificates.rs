@@ -11,7 +11,7 @@ use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use opensdn_pki::leaf::{self, LeafError};
 use opensdn_pki::{
-    Authorities, Authority, AuthorityError, CLOCK_SKEW, KeyKind, LeafProfile, Usage,
+    Authorities, Authority, AuthorityError, CLOCK_SKEW, KeyKind, LeafProfile, Usage, bundle,
 };
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
@@ -37,6 +37,9 @@ const IN_TURN: usize = opensdn_deploy::names::operator::RENEWED_IN_TURNS;
 const ASKED_FOR_TURNS: usize = 10;
 /// Until it is looked at again whether all pods are ready.
 const POLL_INTERVAL: Duration = Duration::minutes(1);
+
+/// Later than any certificate ends.
+const NEVER: OffsetDateTime = OffsetDateTime::new_utc(time::Date::MAX, time::Time::MIDNIGHT);
 
 const SIDES: [(&str, Usage); 2] = [("server", Usage::ServerAndClient), ("client", Usage::Client)];
 
@@ -140,6 +143,8 @@ pub struct Certificates {
     pub issued: usize,
     /// How many are still missing, as no more were to be issued.
     pub missing: usize,
+    /// How many were to be made now, and are left to the next pass, as no more were to be issued.
+    pub left: usize,
     /// Whether one ends soon that is due.
     pub is_urgent: bool,
     /// Whether some are due of which a signer is not asked, as not all pods trust its CAs.
@@ -156,6 +161,21 @@ struct Times {
     issued: OffsetDateTime,
     due: OffsetDateTime,
     until: OffsetDateTime,
+}
+
+impl Signer<'_> {
+    /// Not all signers have what they issue end with their CA, but OpenSSL does. Another would end then, too, unless the CA has a
+    /// successor.
+    fn bounded(&self, times: Times, ca: &str) -> Times {
+        let ends = |ca: &str| bundle::end(ca).unwrap_or(times.until);
+        let end = ends(ca);
+        if times.until < end {
+            return times;
+        }
+        let has_successor = self.authorities.iter().any(|other| ends(other) > end);
+        let due = if has_successor { times.due.min(end - URGENT) } else { end };
+        Times { due, until: end, ..times }
+    }
 }
 
 impl Times {
@@ -213,9 +233,10 @@ pub fn certificates(
     let mut all = Certificates {
         data: Data::new(),
         renew_at: next_turn.unwrap_or(now + LIFETIME),
-        expires_at: now + LIFETIME,
+        expires_at: NEVER,
         issued: 0,
         missing: 0,
+        left: 0,
         is_urgent: found.iter().flatten().any(|one| one.is_urgent(now)),
         is_held: signer.is_some_and(|one| !one.is_trusted) && found.iter().flatten().any(is_due),
         issued_at: BTreeMap::new(),
@@ -232,6 +253,7 @@ pub fn certificates(
             all.make(&place, (side, *usage), *found, wanted, &authorities.current, now)?;
         }
     }
+    all.expires_at = if all.expires_at == NEVER { now + LIFETIME } else { all.expires_at };
     Ok(all)
 }
 
@@ -375,7 +397,8 @@ fn find(
     };
     let is_good = |times: &Times| times.due > now && suits(certificate, wanted.key);
     if let Some(signer) = wanted.signer {
-        let times = signer.authorities.iter().find_map(|ca| of(ca, Duration::ZERO).ok());
+        let by = |ca: &String| of(ca, Duration::ZERO).ok().map(|times| signer.bounded(times, ca));
+        let times = signer.authorities.iter().find_map(by);
         return match times.map_or_else(of_ours, Ok) {
             Ok(times) if times.until <= now => Found::Nothing,
             Ok(one) if times.is_some() && is_good(&one) => Found::Good(one),
@@ -431,6 +454,11 @@ impl Certificates {
         let asked = Asked::of(subject, side);
         let answer = wanted.signer.and_then(|one| one.issued.get(&asked));
         let is_room = self.issued + self.asked.len() < wanted.most;
+        let is_wanted =
+            found == Found::Nothing || matches!(found, Found::Due(_)) && place.is_its_turn;
+        if is_wanted && answer.is_none() && !is_room {
+            self.left += 1;
+        }
         match (found, answer) {
             (Found::Good(times), _) => self.keep(stored, subject, side, times, Some(times.due)),
             (Found::Due(times), _) if !place.is_its_turn || (answer.is_none() && !is_room) => {
@@ -445,8 +473,11 @@ impl Certificates {
             }
             (_, None) => {
                 self.missing += 1;
-                // What is there is no good, but a daemon may run with it.
+                // What is there is no good, but a daemon may run with it, and end with it.
                 self.keep_files(stored, subject, side);
+                let there = stored.get(&keys(side, &subject.address).0);
+                let there = there.and_then(|pem| bundle::end(std::str::from_utf8(&pem.0).ok()?));
+                self.expires_at = self.expires_at.min(there.unwrap_or(NEVER));
                 if is_room && wanted.signer.is_some() {
                     self.asked.push(asked);
                 }
@@ -492,6 +523,7 @@ impl Certificates {
         self.data.insert(keys.0, bytes(leaf.certificate()));
         self.data.insert(keys.1, bytes(leaf.key()));
         self.renew_at = self.renew_at.min(leaf.renew_at);
+        self.expires_at = self.expires_at.min(bundle::end(leaf.certificate()).unwrap_or(NEVER));
         self.issued += 1;
         self.made(&subject.address, now);
         Ok(())

@@ -117,7 +117,11 @@ pub(super) fn of_signers(
     let secret = cache.get(Kind::GivenCa, namespace, names::GIVEN_CA_SECRET);
     let certificates = secret.map(|secret| bundle::certificates(&certificates_and_key(&secret).0));
     let certificates = certificates.unwrap_or_default();
-    check_trusted(&certificates, now).map(|()| certificates)
+    let (valid, others): (Vec<_>, Vec<_>) =
+        certificates.into_iter().partition(|ca| bundle::end(ca).is_none_or(|end| end > now));
+    // One that has ended keeps none of the others from being used, unless these need it.
+    let checked = if valid.is_empty() { &others } else { &valid };
+    check_trusted(checked, now).map(|()| valid)
 }
 
 fn secret(ctx: &Context, namespace: &str, rotation: Rotation) -> CaSecret {
@@ -367,8 +371,9 @@ fn to_be_trusted(
     let there = bundle::certificates(&wanted);
     let before = published.map(|trust| bundle::certificates(trusted_by_pods(trust)));
     let before = before.unwrap_or_default().into_iter();
-    let mut before: Vec<String> =
-        before.filter(|ca| !there.contains(ca) && opensdn_pki::is_valid(ca, now)).collect();
+    let mut before: Vec<String> = before
+        .filter(|ca| !there.contains(ca) && bundle::end(ca).is_some_and(|end| end > now))
+        .collect();
     if before.is_empty() {
         return Trust { bundle: wanted, leaving: BTreeMap::new() };
     }

@@ -150,7 +150,8 @@ impl Fetched {
 /// The Manager that has made the object.
 fn manager_of(cache: &Cache, object: &DynamicObject) -> Option<Arc<DynamicObject>> {
     let owner = controller_of(object).filter(|owner| owner.kind == Kind::Manager.name())?;
-    cache.get(Kind::Manager, &object.namespace().unwrap_or_default(), &owner.name)
+    let manager = cache.get(Kind::Manager, &object.namespace().unwrap_or_default(), &owner.name);
+    manager.filter(|manager| manager.metadata.uid.as_ref() == Some(&owner.uid))
 }
 
 /// The components around it, also those that the Manager has and has not written yet. An object of such a name that is

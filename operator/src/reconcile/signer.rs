@@ -28,6 +28,12 @@ use request::{Answer, Requests, Sought, approve, labelled, made_at};
 const SHORTEST_PAUSE: Duration = Duration::from_secs(5);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
+/// How long until it is tried again what the API server has refused or not answered.
+const AFTER_AN_ERROR: Duration = Duration::from_secs(15);
+
+/// How long until the keys are made that were too many for one pass.
+const UNTIL_THE_OTHER_KEYS: Duration = Duration::from_secs(1);
+
 /// A certificate is renewed at two thirds of its life, and each time daemons start again.
 const SHORTEST_LIFE: time::Duration = time::Duration::days(1);
 
@@ -77,6 +83,21 @@ impl Signer {
         certificates::Signer { authorities: &self.authorities, issued, is_trusted }
     }
 
+    /// When the first of its CAs ends.
+    pub(super) fn end(&self) -> Option<OffsetDateTime> {
+        self.authorities.iter().filter_map(|ca| bundle::end(ca)).min()
+    }
+
+    /// What is to be done when certificates end with the CA that has issued them.
+    pub(super) fn ends(&self) -> String {
+        let end = self.end().map(|end| format!(" on {}", end.date())).unwrap_or_default();
+        format!(
+            "a CA of signer {} ends{end}, and with it what it has issued: append the certificates of its successor to Secret {}",
+            self.name,
+            names::GIVEN_CA_SECRET
+        )
+    }
+
     /// Why it is not asked for what is due.
     pub(super) fn is_not_asked(&self) -> Option<String> {
         let distrusts = || {
@@ -98,8 +119,7 @@ impl Signer {
     }
 
     /// What the signer has issued of what it is asked for, and of the first that it has not, why not: of what is wrong, if anything
-    /// is. Asks for what it was not
-    /// asked for before. A call that fails is a reason, too: what runs is kept as it is all the same.
+    /// is. Asks for what it was not asked for before. A call that fails is a reason, too: what runs is kept as it is all the same.
     ///
     /// # Errors
     /// The Secret with the keys cannot be written, or a key cannot be made.
@@ -117,11 +137,15 @@ impl Signer {
             return Ok(answers);
         }
         let keys = keys::keys(ctx, fetched, valid, (stored, wanted.subjects), asked).await?;
+        if keys.len() < asked.len() {
+            answers.poll = UNTIL_THE_OTHER_KEYS;
+        }
         let uid = fetched.object.uid().unwrap_or_default();
         let there = match labelled(&ctx.client, &uid).await {
             Ok(there) => there,
             Err(error) => {
                 answers.why = Some(error_chain(&error));
+                answers.poll = AFTER_AN_ERROR;
                 return Ok(answers);
             }
         };
@@ -191,10 +215,17 @@ impl Signer {
             ));
         };
         if !leaf::serves_as(&chain, wants.usage).is_ok_and(|is| is) {
+            let whom = match wants.usage {
+                Usage::Client => "clients",
+                _ => "servers and clients both",
+            };
             return Err(format!(
-                "what {} has issued is not for servers and clients both, as it was asked: take another signer",
+                "what {} has issued is not for {whom}, as it was asked: take another signer",
                 self.name
             ));
+        }
+        if !leaf::is_ca(&chain).is_ok_and(|is| !is) {
+            return Err(format!("what {} has issued is a CA, and was not asked for", self.name));
         }
         if times.until <= now {
             return Err(

@@ -11,7 +11,7 @@ pub(crate) const SIGNER: Message = Message {
         kubernetes.io/legacy-unknown is not in the API by which it asks, certificates.k8s.io/v1, nor is the empty name, \
         which it does not take for unset: no service gets any. Our operator asks none of \
         these: its own CA issues the certificates.",
-    hint: "remove certSigner, or set it to SelfSignedCA; our operator also asks a signer that issues for servers and clients both",
+    hint: "remove certSigner, or set it to SelfSignedCA; our operator asks other signers too, of which tf-operator can use none",
 };
 
 /// `at` is where the signer is.

@@ -8,14 +8,16 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DynamicObject, ObjectMeta};
 use opensdn_pki::{KeyKind, new_key, request};
 
+use super::super::certificates::{make_keys, most_in_a_pass};
 use super::super::fetch::Fetched;
-use super::super::{Context, Error, apply, aside};
+use super::super::{Context, Error, apply};
 use crate::build::certificates::{Asked, Data, Stored, Subject};
 use crate::build::{Valid, intent, owner};
 use crate::kind::Kind;
 use crate::names;
 
 /// The keys of what is asked for: those that are stored, and new ones for what has none that can be used, which are stored then.
+/// Where these take long the next pass makes the rest.
 ///
 /// # Errors
 /// The Secret cannot be written, or a key cannot be made.
@@ -26,17 +28,18 @@ pub(super) async fn keys(
     (stored, subjects): (&[Stored], &[Subject]),
     asked: &[Asked],
 ) -> Result<BTreeMap<Asked, String>, Error> {
-    let before = stored_keys(fetched, valid);
-    let mut all = awaited(&before, stored, subjects);
+    let mut all = awaited(&stored_keys(fetched, valid), stored, subjects);
     let mut keys = BTreeMap::new();
+    let mut left = most_in_a_pass(valid.key);
     for one in asked {
         let file = one.key_file();
-        let key = all.get(&file).and_then(|key| usable(key, valid.key));
-        let key = match key {
+        let key = match all.get(&file).and_then(|key| usable(key, valid.key)) {
             Some(key) => key,
+            None if left == 0 => continue,
             None => {
+                left -= 1;
                 let kind = valid.key;
-                aside(move || new_key(kind)).await?
+                make_keys(kind, move || new_key(kind)).await?
             }
         };
         all.insert(file, ByteString(key.clone().into_bytes()));

@@ -21,6 +21,8 @@ use crate::names;
 
 /// Why a request is approved, for who looks at it.
 const APPROVED: &str = "ApprovedByOpensdnOperator";
+/// Annotations that change what cert-manager issues begin so (1.11, `pkg/util/pki/kube.go`).
+const OF_CERT_MANAGER: &str = "experimental.cert-manager.io/";
 /// More than are asked for at once. Anyone who may make requests can give them our label: what is behind these is read by its name.
 const MOST: u32 = 500;
 
@@ -125,12 +127,15 @@ impl Sought<'_> {
     /// Whether it is this that is asked for there: its content cannot be changed, but anyone who may make requests can take the name.
     fn is_in(&self, there: &CertificateSigningRequest) -> bool {
         let spec = &there.spec;
+        // By which cert-manager would issue a CA, or for another time.
+        let has_wishes = there.annotations().keys().any(|key| key.contains(OF_CERT_MANAGER));
         let usages = spec.usages.iter().flatten();
         let sorted = |mut usages: Vec<String>| {
             usages.sort_unstable();
             usages
         };
-        spec.signer_name == self.signer
+        !has_wishes
+            && spec.signer_name == self.signer
             && request::content(&spec.request.0).as_ref() == Some(&self.request.content)
             && sorted(usages.cloned().collect()) == sorted(self.usages())
             && spec.expiration_seconds == Some(self.lasts())
@@ -174,7 +179,10 @@ pub(super) async fn approve(
         message: Some("a Manager of OpenSDN has its certificates issued by this signer".to_owned()),
         ..CertificateSigningRequestCondition::default()
     };
-    patch_approval(writer, there, &[condition]).await
+    // A merge patch writes the whole list.
+    let before = there.status.as_ref().and_then(|status| status.conditions.clone());
+    let conditions = [before.unwrap_or_default(), vec![condition]].concat();
+    patch_approval(writer, there, &conditions).await
 }
 
 /// When it was made, by the clock of the API server.
@@ -266,6 +274,10 @@ mod tests {
         let mut issued = there.clone();
         issued.status = read(json!({"certificate": ByteString(b"PEM".to_vec())})).status;
         assert_eq!(ours.answer(&issued), Answer::Issued("PEM".to_owned()));
+        let mut wishes = issued.clone();
+        let wish = ("experimental.cert-manager.io/request-is-ca".to_owned(), "true".to_owned());
+        wishes.annotations_mut().extend([wish]);
+        assert!(matches!(ours.answer(&wishes), Answer::Wrong(_)));
         let taken = |change: &dyn Fn(&mut CertificateSigningRequestSpec)| {
             let mut there = issued.clone();
             change(&mut there.spec);

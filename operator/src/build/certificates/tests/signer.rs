@@ -192,6 +192,42 @@ fn a_certificate_of_a_few_days_is_urgent_near_its_end_and_not_all_its_life() {
 }
 
 #[test]
+fn what_a_ca_has_issued_ends_with_it_and_is_replaced_before_where_there_is_a_successor() {
+    let none = NONE;
+    let profile = |days| CaProfile { lifetime: Duration::days(days), ..CaProfile::new("their CA") };
+    let ca = |days| Authorities::first(&profile(days), now()).unwrap();
+    let (first, successor) = (ca(100), ca(5_000));
+    let end = first.current.not_after();
+    let cas = [&first, &successor].map(|ca| ca.current.certificate().to_owned());
+    let bound = |cas: &[String], ca: &Authorities| {
+        let times =
+            Times { issued: now(), due: now() + Duration::days(243), until: now() + LIFETIME };
+        let signer = Signer { authorities: cas, issued: &none, is_trusted: true };
+        signer.bounded(times, ca.current.certificate())
+    };
+    let bounded = bound(&cas[..1], &first);
+    assert_eq!((bounded.due, bounded.until), (end, end), "another would end then, too");
+    let bounded = bound(&cas, &first);
+    assert_eq!((bounded.due, bounded.until), (end - URGENT, end));
+    let free = bound(&cas, &successor);
+    assert_eq!(free.until, now() + LIFETIME, "the CA ends later");
+}
+
+#[test]
+fn the_first_to_expire_is_of_what_is_in_place_also_after_it_has() {
+    let (ours, theirs, none) = (authority(), Theirs::new(), NONE);
+    let subjects = [subject("192.0.2.1")];
+    let signed = Wanted { signer: theirs.with(&none), ..wanted(&subjects) };
+    let asked = with(None, &signed, &ours, now(), true).unwrap().asked;
+    let issued = theirs.issue(&asked, &signed, now());
+    let answered = Wanted { signer: theirs.with(&issued), ..signed };
+    let all = with(None, &answered, &ours, now(), true).unwrap();
+    let late = all.expires_at + Duration::days(1);
+    let expired = with(Some(&stored(&all)), &signed, &ours, late, false).unwrap();
+    assert_eq!((expired.missing, expired.expires_at), (2, all.expires_at));
+}
+
+#[test]
 fn what_cannot_be_used_stays_where_it_is_until_the_answer() {
     let (ours, theirs, none) = (authority(), Theirs::new(), NONE);
     let subjects = [subject("192.0.2.1")];
