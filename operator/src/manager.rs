@@ -147,7 +147,11 @@ fn belongs_to_others(
     }
 }
 
-fn intent(manager: &DynamicObject, service: &Service) -> Result<Intent, Error> {
+/// The object of a service, as the Manager has it.
+///
+/// # Errors
+/// It is no object.
+pub fn intent(manager: &DynamicObject, service: &Service) -> Result<Intent, Error> {
     let (api, _) = Kind::Manager.path();
     let object = json!({
         "apiVersion": api.trim_start_matches("/apis/"),

@@ -112,8 +112,9 @@ impl ClusterState {
             let fact = Source::of(kind, text("namespace"), text("name")).map(Kind::Fact);
             let component = || Component::of_kind(kind).map(|facts| Kind::Component(facts.kind));
             let profile = || profiles().find(|one| one.kind == kind).map(Kind::Profile);
-            let kind =
-                fact.or_else(|| Kind::named(kind)).or_else(component).or_else(profile).unwrap();
+            let manager = || (kind == Kind::Manager.name()).then_some(Kind::Manager);
+            let known = fact.or_else(|| Kind::named(kind)).or_else(component);
+            let kind = known.or_else(profile).or_else(manager).unwrap();
             Feed::new(kind, "").take(&cache, Event::Apply(document.clone()));
         }
         let object: DynamicObject = serde_json::from_value(object.clone()).unwrap();

@@ -13,6 +13,7 @@ mod campaign;
 mod config_api;
 mod dpdk;
 mod golden;
+mod golden_managers;
 mod nested;
 mod pages;
 mod rendered_files;
