@@ -4,6 +4,7 @@ use pem::{EncodeConfig, LineEnding, Pem};
 use time::OffsetDateTime;
 
 use crate::authority::read_certificate;
+use crate::der;
 
 const CERTIFICATE: &str = "CERTIFICATE";
 
@@ -14,6 +15,13 @@ pub fn certificates(bundle: &str) -> Vec<String> {
     let all = pem::parse_many(bundle).unwrap_or_default();
     let all = all.into_iter().filter(|one| one.tag() == CERTIFICATE);
     all.map(|one| pem::encode_config(&Pem::new(CERTIFICATE, one.contents()), lines)).collect()
+}
+
+/// Whether a certificate (PEM) is one that OpenSSL reads.
+#[must_use]
+pub fn is_readable(certificate: &str) -> bool {
+    end(certificate).is_some()
+        && pem::parse(certificate).is_ok_and(|one| der::is_canonical(one.contents()))
 }
 
 /// When the first certificate in it ends; none, if it cannot be read.

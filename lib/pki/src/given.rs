@@ -12,8 +12,13 @@ use time::{Date, OffsetDateTime};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::authority::{Authority, AuthorityError};
-use crate::leaf;
 use crate::profile::{KeyKind, LeafProfile, Usage};
+use crate::{der, leaf};
+
+/// No chain is longer. Looking at many takes long, and all services would wait for it.
+pub const MOST: usize = 20;
+/// Of all together.
+pub const MOST_BYTES: usize = 64 << 10;
 
 /// Why a CA cannot be used that was given.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +32,13 @@ pub enum GivenError {
     Key,
     #[error("there is no certificate in PEM")]
     NoCertificate,
+    #[error(
+        "there are more than {MOST} certificates, or they have more than {} KiB: give that of the CA and those above it, and no others",
+        MOST_BYTES >> 10
+    )]
+    TooMany,
+    #[error("certificate {0} is not written in DER as OpenSSL reads it: have it issued again")]
+    NotCanonical(usize),
     #[error("none of the certificates is that of the key")]
     Mismatch,
     #[error(
@@ -60,6 +72,9 @@ pub enum GivenError {
 /// # Errors
 /// They cannot be used.
 pub fn given(certificates: &str, key: &str, now: OffsetDateTime) -> Result<Authority, GivenError> {
+    if certificates.len() > MOST_BYTES {
+        return Err(GivenError::TooMany);
+    }
     let key = pkcs8(without_mark(key))?;
     let authority = with_key(without_mark(certificates), &key)?;
     check(&authority, now)?;
@@ -72,9 +87,16 @@ pub fn given(certificates: &str, key: &str, now: OffsetDateTime) -> Result<Autho
 /// # Errors
 /// OpenSSL would not trust what it signs.
 pub fn check_trusted(certificates: &[String], now: OffsetDateTime) -> Result<(), GivenError> {
+    if certificates.len() > MOST || certificates.iter().map(String::len).sum::<usize>() > MOST_BYTES
+    {
+        return Err(GivenError::TooMany);
+    }
     let der = |pem: &String| CertificateDer::from_pem_slice(pem.as_bytes());
     let ders = certificates.iter().map(der).collect::<Result<Vec<_>, _>>();
     let ders = ders.map_err(|_| GivenError::NoCertificate)?;
+    if let Some(at) = ders.iter().position(|der| !der::is_canonical(der)) {
+        return Err(GivenError::NotCanonical(at + 1));
+    }
     let parsed = ders.iter().map(|der| X509Certificate::from_der(der).map(|(_, parsed)| parsed));
     let mut all = parsed.collect::<Result<Vec<_>, _>>().map_err(|_| GivenError::NoCertificate)?;
     if all.is_empty() {

@@ -88,13 +88,16 @@ pub fn is_rsa(certificate: &str) -> Result<bool, LeafError> {
     Ok(parse(&der)?.public_key().algorithm.algorithm == OID_PKCS1_RSAENCRYPTION)
 }
 
-/// Whether it is one of a CA, which could issue others. The certificate is PEM.
+/// Whether its key may sign in a handshake, and issue nothing. The certificate is PEM.
 ///
 /// # Errors
 /// It is no certificate.
-pub fn is_ca(certificate: &str) -> Result<bool, LeafError> {
+pub fn is_of_end_entity(certificate: &str) -> Result<bool, LeafError> {
     let der = der(certificate)?;
-    Ok(parse(&der)?.is_ca())
+    let leaf = parse(&der)?;
+    let usage = leaf.key_usage().map_err(|_| LeafError::X509)?;
+    let signs = usage.is_none_or(|usage| usage.value.digital_signature());
+    Ok(signs && !leaf.is_ca())
 }
 
 /// Whether a certificate (PEM) may be shown on that side of a connection. One that says nothing of it may be on both.
@@ -156,6 +159,10 @@ fn names_of(leaf: &X509Certificate<'_>) -> BTreeSet<String> {
     let names = names.into_iter().flat_map(|names| names.value.general_names.iter());
     names
         .filter_map(|name| match name {
+            // Who looks for an address does not find it there.
+            GeneralName::DNSName(name) if name.parse::<IpAddr>().is_ok() => {
+                Some(format!("DNS:{name}"))
+            }
             GeneralName::DNSName(name) => Some((*name).to_owned()),
             GeneralName::IPAddress(bytes) => address(bytes).map(|address| address.to_string()),
             _ => None,
@@ -248,6 +255,7 @@ mod tests {
         assert!(serves_as(ca.certificate(), Usage::ServerAndClient).unwrap(), "it says nothing");
         assert!(serves_as("", Usage::Client).is_err());
         let leaf = ca.issue(&LeafProfile::server("a", names()), now()).unwrap();
-        assert!(is_ca(ca.certificate()).unwrap() && !is_ca(leaf.certificate()).unwrap());
+        assert!(is_of_end_entity(leaf.certificate()).unwrap());
+        assert!(!is_of_end_entity(ca.certificate()).unwrap());
     }
 }

@@ -7,6 +7,7 @@
 
 pub mod authority;
 pub mod bundle;
+pub mod der;
 pub mod given;
 pub mod identity;
 pub mod leaf;

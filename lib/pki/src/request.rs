@@ -1,11 +1,14 @@
 //! A certificate that another signer issues (no I/O): its key, and the request by which it is asked for.
 
+use pem::{EncodeConfig, LineEnding, Pem};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, KeyUsagePurpose};
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer as _;
 
 use crate::authority::AuthorityError;
 use crate::profile::{KeyKind, LeafProfile};
+
+const REQUEST: &str = "CERTIFICATE REQUEST";
 
 /// What a signer is asked for.
 #[derive(Clone, PartialEq, Eq)]
@@ -41,7 +44,7 @@ pub fn request(profile: &LeafProfile, key: &str) -> Result<SigningRequest, Autho
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, &*profile.common_name);
     let request = params.serialize_request(&key).map_err(AuthorityError::Make)?;
-    let pem = request.pem().map_err(AuthorityError::Make)?;
+    let pem = written(request.der());
     let usages = profile.key.usages().into_iter().filter_map(|usage| match usage {
         KeyUsagePurpose::DigitalSignature => Some("digital signature"),
         KeyUsagePurpose::KeyAgreement => Some("key agreement"),
@@ -52,12 +55,21 @@ pub fn request(profile: &LeafProfile, key: &str) -> Result<SigningRequest, Autho
     Ok(SigningRequest { pem, content, usages: usages.collect() })
 }
 
-/// What a request (PEM) asks for, as [`SigningRequest::content`]. None, if it is no request.
+/// What a request (PEM) asks for, as [`SigningRequest::content`]. None, if it is no request, or not written byte for byte as ours are:
+/// of a text with two, or with anything around one, readers of PEM disagree which it is.
 #[must_use]
 pub fn content(request: &[u8]) -> Option<Vec<u8>> {
     let der = pem::parse(request).ok()?;
-    let (_, request) = X509CertificationRequest::from_der(der.contents()).ok()?;
-    Some(request.certification_request_info.raw.to_vec())
+    if written(der.contents()).as_bytes() != request {
+        return None;
+    }
+    let (rest, request) = X509CertificationRequest::from_der(der.contents()).ok()?;
+    rest.is_empty().then(|| request.certification_request_info.raw.to_vec())
+}
+
+fn written(der: &[u8]) -> String {
+    let lines = EncodeConfig::new().set_line_ending(LineEnding::LF);
+    pem::encode_config(&Pem::new(REQUEST, der), lines)
 }
 
 /// Whether it is a key (PEM) of that kind. Of RSA any length will do.
@@ -123,6 +135,21 @@ mod tests {
         let longer = KeyKind::Rsa(crate::profile::RsaBits::Bits3072);
         let (one, other) = (new_key(rsa).unwrap(), new_key(KeyKind::EcdsaP256).unwrap());
         assert!(is_key(&one, longer) && !is_key(&one, KeyKind::EcdsaP256) && !is_key(&other, rsa));
+    }
+
+    #[test]
+    fn of_a_text_with_two_requests_or_more_than_one_nothing_is_read() {
+        let kind = KeyKind::EcdsaP256;
+        let ours = request(&profile(kind), &new_key(kind).unwrap()).unwrap();
+        let theirs = request(&profile(kind), &new_key(kind).unwrap()).unwrap();
+        assert_eq!(content(ours.pem.as_bytes()), Some(ours.content));
+        // Go takes what is at the start of a line, and this library the first.
+        let hidden = format!("x{}\n{}", ours.pem, theirs.pem);
+        let both = format!("{}{}", ours.pem, theirs.pem);
+        let windows = ours.pem.replace('\n', "\r\n");
+        for text in [hidden, both, windows, format!("{}x", ours.pem), format!("\n{}", ours.pem)] {
+            assert_eq!(content(text.as_bytes()), None, "{text}");
+        }
     }
 
     #[test]

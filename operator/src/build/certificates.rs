@@ -153,6 +153,8 @@ pub struct Certificates {
     pub issued_at: BTreeMap<String, OffsetDateTime>,
     /// What the signer is to be asked for, where there is one.
     pub asked: Vec<Asked>,
+    /// How many of these are of addresses that have nothing.
+    asked_first: usize,
 }
 
 /// When a certificate was put into place, is due, and ends.
@@ -241,6 +243,7 @@ pub fn certificates(
         is_held: signer.is_some_and(|one| !one.is_trusted) && found.iter().flatten().any(is_due),
         issued_at: BTreeMap::new(),
         asked: Vec::new(),
+        asked_first: 0,
     };
     for (number, (subject, found)) in subjects.iter().zip(&found).enumerate() {
         let place = Place {
@@ -453,7 +456,9 @@ impl Certificates {
         let Place { subject, stored, .. } = *place;
         let asked = Asked::of(subject, side);
         let answer = wanted.signer.and_then(|one| one.issued.get(&asked));
-        let is_room = self.issued + self.asked.len() < wanted.most;
+        // What is due and open may wait for long, and keeps who has nothing from none.
+        let open = if wanted.signer.is_some() { self.asked_first } else { 0 };
+        let is_room = self.issued + open < wanted.most;
         let is_wanted =
             found == Found::Nothing || matches!(found, Found::Due(_)) && place.is_its_turn;
         if is_wanted && answer.is_none() && !is_room {
@@ -463,7 +468,7 @@ impl Certificates {
             (Found::Good(times), _) => self.keep(stored, subject, side, times, Some(times.due)),
             (Found::Due(times), _) if !place.is_its_turn || (answer.is_none() && !is_room) => {
                 self.keep(stored, subject, side, times, None);
-                if is_room && answer.is_none() && place.may_ask {
+                if answer.is_none() && place.may_ask {
                     self.asked.push(asked);
                 }
             }
@@ -480,6 +485,7 @@ impl Certificates {
                 self.expires_at = self.expires_at.min(there.unwrap_or(NEVER));
                 if is_room && wanted.signer.is_some() {
                     self.asked.push(asked);
+                    self.asked_first += 1;
                 }
             }
         }
@@ -551,7 +557,10 @@ impl Certificates {
 
 /// One Secret for each part, the last first: what moves from one that is full is in another before it is gone.
 pub(super) fn build(owner: &Owner<'_>, parts: Vec<Data>) -> impl Iterator<Item = Secret> {
-    parts.into_iter().enumerate().rev().map(|(number, data)| Secret {
+    let parts = parts.into_iter().enumerate().rev();
+    // Pods run with what is in one that was lost: with an empty one in its place their kubelets would take it away.
+    let waits = owner.valid.lacks_certificates.is_some();
+    parts.filter(move |(_, data)| !waits || !data.is_empty()).map(|(number, data)| Secret {
         metadata: owner.metadata(parts::name(&owner.valid.instance.certificates(), number)),
         data: Some(data),
         ..Secret::default()

@@ -115,8 +115,11 @@ pub(super) fn of_signers(
         return Ok(Vec::new());
     }
     let secret = cache.get(Kind::GivenCa, namespace, names::GIVEN_CA_SECRET);
-    let certificates = secret.map(|secret| bundle::certificates(&certificates_and_key(&secret).0));
-    let certificates = certificates.unwrap_or_default();
+    let text = secret.map(|secret| certificates_and_key(&secret).0).unwrap_or_default();
+    if text.len() > opensdn_pki::given::MOST_BYTES {
+        return Err(GivenError::TooMany);
+    }
+    let certificates = bundle::certificates(&text);
     let (valid, others): (Vec<_>, Vec<_>) =
         certificates.into_iter().partition(|ca| bundle::end(ca).is_none_or(|end| end > now));
     // One that has ended keeps none of the others from being used, unless these need it.
@@ -372,7 +375,9 @@ fn to_be_trusted(
     let before = published.map(|trust| bundle::certificates(trusted_by_pods(trust)));
     let before = before.unwrap_or_default().into_iter();
     let mut before: Vec<String> = before
-        .filter(|ca| !there.contains(ca) && bundle::end(ca).is_some_and(|end| end > now))
+        .filter(|ca| !there.contains(ca) && bundle::is_readable(ca))
+        .filter(|ca| bundle::end(ca).is_some_and(|end| end > now))
+        .take(opensdn_pki::given::MOST)
         .collect();
     if before.is_empty() {
         return Trust { bundle: wanted, leaving: BTreeMap::new() };

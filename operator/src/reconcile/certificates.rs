@@ -10,6 +10,7 @@ use kube::api::DynamicObject;
 use opensdn_pki::{Authorities, AuthorityError, KeyKind, RsaBits};
 use opensdn_runtime::apply::read_as;
 use opensdn_runtime::call::CallError;
+use opensdn_runtime::error_chain;
 use time::OffsetDateTime;
 use tokio::sync::Semaphore;
 
@@ -164,7 +165,18 @@ pub(super) async fn issue(
     };
     let Inputs { stored, subjects, .. } = &inputs;
     if certificates.asked.is_empty() {
-        signer::forget(ctx, fetched, valid, stored, subjects).await?;
+        // Without a signer none is awaited.
+        let awaited: &[Subject] = if signer.is_some() { subjects } else { &[] };
+        if let Err(error) = signer::forget(ctx, fetched, valid, stored, awaited).await {
+            let (namespace, name, error) =
+                (fetched.namespace(), fetched.name(), error_chain(&error));
+            tracing::warn!(
+                namespace,
+                name,
+                error,
+                "failed to forget keys of requests; will try again"
+            );
+        }
     }
     let (why, poll) = waits.map(|(why, poll)| (Some(why), Some(poll))).unwrap_or_default();
     say_what_is_missing(valid, &certificates, fetched.owned.contains_key(&valid.keeper()), why);

@@ -3,17 +3,21 @@
 //! CAs of the signer are the certificates in the Secret in which a user gives a CA. What is due is asked for when all pods trust these,
 //! so that what was issued can be put into place at once; what is missing, or ends soon, in any case.
 
+mod judge;
 mod keys;
 mod request;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
-use opensdn_pki::{GivenError, Usage, bundle, leaf};
+use opensdn_pki::{GivenError, LeafProfile, Usage, bundle};
+use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
 use time::OffsetDateTime;
+use tokio::sync::OnceCell;
 
 use super::fetch::Fetched;
 use super::{Context, Error, authorities};
@@ -22,20 +26,21 @@ use crate::build::certificates::{self, Asked, Issued, Stored, Subject, Wanted};
 use crate::cache::Cache;
 use crate::names;
 use crate::services::is_asked;
-use request::{Answer, Requests, Sought, approve, labelled, made_at};
+use judge::Wants;
+use request::{Answer, Requests, Sought, approve, labelled, made_at, own_user};
 
 /// How long until a request that is not answered yet is looked at again: the longer, the older it is.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(5);
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// How long until it is tried again to approve a request.
+const AFTER_A_REFUSAL: Duration = Duration::from_secs(60);
 
 /// How long until it is tried again what the API server has refused or not answered.
 const AFTER_AN_ERROR: Duration = Duration::from_secs(15);
 
 /// How long until the keys are made that were too many for one pass.
 const UNTIL_THE_OTHER_KEYS: Duration = Duration::from_secs(1);
-
-/// A certificate is renewed at two thirds of its life, and each time daemons start again.
-const SHORTEST_LIFE: time::Duration = time::Duration::days(1);
 
 /// The signer that a Manager has certificates issued by, if it is not the CA of the namespace.
 fn of_manager(manager: &DynamicObject) -> Option<&str> {
@@ -107,6 +112,11 @@ impl Signer {
         self.refused().or_else(distrusts)
     }
 
+    fn wants<'a>(&'a self, profile: &'a LeafProfile) -> Wants<'a> {
+        let (signer, authorities) = (&*self.name, &*self.authorities);
+        Wants { signer, authorities, names: &profile.names, usage: profile.usage }
+    }
+
     /// Why it cannot be asked.
     fn refused(&self) -> Option<String> {
         let error = self.refused.as_ref()?;
@@ -122,7 +132,7 @@ impl Signer {
     /// is. Asks for what it was not asked for before. A call that fails is a reason, too: what runs is kept as it is all the same.
     ///
     /// # Errors
-    /// The Secret with the keys cannot be written, or a key cannot be made.
+    /// A request cannot be written.
     pub(super) async fn answers(
         &self,
         ctx: &Context,
@@ -136,122 +146,78 @@ impl Signer {
             answers.why = Some(why);
             return Ok(answers);
         }
-        let keys = keys::keys(ctx, fetched, valid, (stored, wanted.subjects), asked).await?;
+        let keys = match keys::keys(ctx, fetched, valid, (stored, wanted.subjects), asked).await {
+            Ok(keys) => keys,
+            Err(error) => {
+                let why = Some(error_chain(&error));
+                return Ok(Answers { why, poll: AFTER_AN_ERROR, ..answers });
+            }
+        };
         if keys.len() < asked.len() {
             answers.poll = UNTIL_THE_OTHER_KEYS;
         }
         let uid = fetched.object.uid().unwrap_or_default();
-        let there = match labelled(&ctx.client, &uid).await {
-            Ok(there) => there,
-            Err(error) => {
-                answers.why = Some(error_chain(&error));
-                answers.poll = AFTER_AN_ERROR;
-                return Ok(answers);
-            }
+        let mut asking = match Asking::start(ctx, &uid).await {
+            Ok(asking) => asking,
+            Err(why) => return Ok(Answers { why: Some(why), poll: AFTER_AN_ERROR, ..answers }),
         };
         let prefix = format!("{}-{}-{}", names::OPERATOR, fetched.namespace(), fetched.name());
-        let mut asking = Asking { there, may_approve: true, failed: None };
-        let mut wrong = None;
+        let mut taken = Vec::new();
         for (one, key) in keys {
             let Some(profile) = one.profile(wanted) else { continue };
             let request = opensdn_pki::request(&profile, &key).map_err(Error::Certificates)?;
             let is_server = profile.usage == Usage::ServerAndClient;
             let sought =
                 Sought { signer: &self.name, uid: &uid, prefix: &prefix, is_server, request };
-            let (why, is_wrong) = match asking.answer(ctx, &sought, &mut answers.poll).await {
-                Answer::Issued(certificate) => {
-                    let wants = Wants { names: &profile.names, usage: profile.usage };
-                    match self.judge(&wants, &certificate, &key, OffsetDateTime::now_utc()) {
-                        Ok(issued) => {
-                            answers.issued.insert(one, issued);
-                            continue;
-                        }
-                        Err(why) => {
-                            (format!("CertificateSigningRequest {}: {why}", sought.name()), true)
-                        }
-                    }
-                }
-                Answer::Wrong(why) => (why, true),
-                Answer::Waits(why) => (why, false),
-                Answer::New => {
-                    (format!("CertificateSigningRequest {} is new", sought.name()), false)
-                }
+            let wants = self.wants(&profile);
+            let judge = |certificate: String| {
+                let issued = wants.judge(&certificate, &key, OffsetDateTime::now_utc());
+                issued.map_err(|why| {
+                    let name = sought.name();
+                    format!("CertificateSigningRequest {name}: {why}; with `kubectl delete csr {name}` the operator asks again")
+                })
             };
-            let first = if is_wrong { &mut wrong } else { &mut answers.why };
-            first.get_or_insert(why);
-        }
-        answers.why = wrong.or(answers.why);
-        Ok(answers)
-    }
-
-    /// What was issued, if it is what was asked for.
-    fn judge(
-        &self,
-        wants: &Wants<'_>,
-        certificate: &str,
-        key: &str,
-        now: OffsetDateTime,
-    ) -> Result<Issued, String> {
-        // As OpenSSL, Java and Erlang read it: without what else may be between.
-        let chain = bundle::certificates(certificate).concat();
-        let by = |ca: &String| {
-            let times = leaf::times(&chain, key, ca, wants.names)?;
-            match leaf::is_signed_by(&chain, ca)? {
-                true => Ok(times),
-                false => Err(leaf::LeafError::Issuer),
+            let answer = asking.answer(ctx, &sought, &mut answers.poll).await;
+            if matches!(answer, Answer::Taken(_)) {
+                tracing::warn!(
+                    name = sought.name(),
+                    "another client has the name of a request; asks with another key"
+                );
+                taken.push(one.clone());
             }
-        };
-        let all: Vec<_> = self.authorities.iter().map(by).collect();
-        let times = all.iter().find_map(|times| times.as_ref().ok().copied());
-        let Some(times) = times else {
-            // Another CA of several is no reason.
-            let errors = all.iter().filter_map(|times| times.as_ref().err());
-            let why = errors.max_by_key(|error| !matches!(error, leaf::LeafError::Issuer));
-            return Err(format!(
-                "what {} has issued cannot be used: {}; the CA that signs has to be in Secret {}, and the names those that were asked for",
-                self.name,
-                why.map(|why| error_chain(why)).unwrap_or_default(),
-                names::GIVEN_CA_SECRET
-            ));
-        };
-        if !leaf::serves_as(&chain, wants.usage).is_ok_and(|is| is) {
-            let whom = match wants.usage {
-                Usage::Client => "clients",
-                _ => "servers and clients both",
-            };
-            return Err(format!(
-                "what {} has issued is not for {whom}, as it was asked: take another signer",
-                self.name
-            ));
+            answers.take(one, answer, judge);
         }
-        if !leaf::is_ca(&chain).is_ok_and(|is| !is) {
-            return Err(format!("what {} has issued is a CA, and was not asked for", self.name));
+        if !taken.is_empty() {
+            answers.poll = SHORTEST_PAUSE;
+            let subjects = (stored, wanted.subjects);
+            if let Err(error) = keys::forget_taken(ctx, fetched, valid, subjects, &taken).await {
+                answers.why = Some(error_chain(&error));
+            }
         }
-        if times.until <= now {
-            return Err(
-                "what was issued is over already: delete the request, to ask again".to_owned()
-            );
-        }
-        if times.until - times.from < SHORTEST_LIFE {
-            return Err(format!(
-                "what {} has issued lasts until {} only, and daemons would start again all the time: have it issue for a day at least, \
-                 better for a year, as it was asked, and delete the request",
-                self.name, times.until
-            ));
-        }
-        Ok(Issued { certificate: chain, key: key.to_owned(), times })
+        Ok(answers)
     }
 }
 
-/// What a certificate is to be.
-struct Wants<'a> {
-    names: &'a [String],
-    usage: Usage,
+/// The name by which the API server knows the operator: only what this one has asked for is its own.
+async fn own_name(ctx: &Context) -> Result<String, CallError> {
+    static NAME: OnceCell<String> = OnceCell::const_new();
+    let name = NAME.get_or_try_init(|| own_user(&ctx.client)).await?;
+    Ok(name.clone())
+}
+
+/// When the operator was refused to approve a request: one try a minute, of all components.
+static REFUSED: Mutex<Option<Instant>> = Mutex::new(None);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A time cannot be left half written.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The requests of one pass.
 struct Asking {
     there: Requests,
+    /// Who the operator is.
+    own: String,
     /// Whether the operator was not refused to approve one yet.
     may_approve: bool,
     /// Why a call has failed: the others would, too.
@@ -259,22 +225,35 @@ struct Asking {
 }
 
 impl Asking {
+    /// What there is by now, or why that is not known.
+    async fn start(ctx: &Context, uid: &str) -> Result<Self, String> {
+        let there = labelled(&ctx.client, uid).await.map_err(|error| error_chain(&error))?;
+        let own = own_name(ctx).await.map_err(|error| error_chain(&error))?;
+        if own.is_empty() {
+            return Err("the API server does not say who the operator is".to_owned());
+        }
+        let may_approve = lock(&REFUSED).is_none_or(|at| at.elapsed() > AFTER_A_REFUSAL);
+        Ok(Self { there, own, may_approve, failed: None })
+    }
+
     /// What became of a request. It is made if it is not there, and approved where the operator may.
     async fn answer(&mut self, ctx: &Context, sought: &Sought<'_>, poll: &mut Duration) -> Answer {
         let name = sought.name();
         if let (Some(why), false) = (&self.failed, self.there.contains_key(&name)) {
             return Answer::Waits(why.clone());
         }
-        let there = match self.there.remove(&name) {
-            Some(there) => there,
-            None => match sought.make(&ctx.writer).await {
+        let (there, is_new) = match self.there.remove(&name) {
+            Some(there) => (there, false),
+            None => match sought.read_or_make(&ctx.writer).await {
                 Ok(made) => made,
                 Err(error) => return self.fail(error_chain(&error)),
             },
         };
         *poll = pause(made_at(&there), OffsetDateTime::now_utc()).min(*poll);
-        match sought.answer(&there) {
+        match sought.answer(&there, &self.own) {
             Answer::New => {}
+            // What it has just asked for itself: with another key it would be the same again.
+            Answer::Taken(why) if is_new => return Answer::Wrong(why),
             answer => return answer,
         }
         if let Some(why) = &self.failed {
@@ -290,6 +269,7 @@ impl Asking {
                 }
                 Err(error) if error.status().is_some_and(|status| status.code == 403) => {
                     self.may_approve = false;
+                    *lock(&REFUSED) = Some(Instant::now());
                 }
                 Err(error) => return self.fail(error_chain(&error)),
             }
@@ -318,8 +298,37 @@ pub(super) struct Answers {
     pub(super) issued: BTreeMap<Asked, Issued>,
     /// Why it has not issued one of the others.
     pub(super) why: Option<String>,
+    /// Whether a person has to put that right.
+    is_wrong: bool,
     /// How long until it is asked again.
     pub(super) poll: Duration,
+}
+
+impl Answers {
+    fn take(
+        &mut self,
+        asked: Asked,
+        answer: Answer,
+        judge: impl FnOnce(String) -> Result<Issued, String>,
+    ) {
+        let (why, is_wrong) = match answer {
+            Answer::Issued(certificate) => match judge(certificate) {
+                Ok(issued) => {
+                    self.issued.insert(asked, issued);
+                    return;
+                }
+                Err(why) => (why, true),
+            },
+            Answer::Wrong(why) => (why, true),
+            Answer::Waits(why) | Answer::Taken(why) => (why, false),
+            Answer::New => return,
+        };
+        // Of the first, and of what is wrong before what is only awaited.
+        if self.why.is_none() || (is_wrong && !self.is_wrong) {
+            self.why = Some(why);
+            self.is_wrong = is_wrong;
+        }
+    }
 }
 
 /// Forgets the keys of what is in place, or not wanted any more.
@@ -338,60 +347,10 @@ pub(super) async fn forget(
 
 #[cfg(test)]
 mod tests {
-    use opensdn_pki::{Authority, CaProfile, LeafProfile};
-
     use super::*;
 
     fn now() -> OffsetDateTime {
         OffsetDateTime::from_unix_timestamp(1_800_000_000).unwrap()
-    }
-
-    fn ca() -> Authority {
-        Authority::create(&CaProfile::new("test CA"), now()).unwrap()
-    }
-
-    fn signer(authorities: &[&Authority]) -> Signer {
-        Signer {
-            name: "example.com/opensdn".to_owned(),
-            authorities: authorities.iter().map(|ca| ca.certificate().to_owned()).collect(),
-            refused: None,
-            distrusts: None,
-        }
-    }
-
-    #[test]
-    fn only_what_was_asked_for_is_taken_and_only_from_who_was_asked() {
-        let names = ["host-1", "192.0.2.1"].map(str::to_owned);
-        let wants = Wants { names: &names, usage: Usage::ServerAndClient };
-        let (ca, twin, other) = (ca(), ca(), ca());
-        let both = signer(&[&other, &ca]);
-        let profile = LeafProfile {
-            usage: Usage::ServerAndClient,
-            ..LeafProfile::server("192.0.2.1", names.to_vec())
-        };
-        let judge = |signer: &Signer, ca: &Authority, profile: &LeafProfile, at| {
-            let leaf = ca.issue(profile, now()).unwrap();
-            signer.judge(&wants, &format!("# ours\r\n{}", leaf.certificate()), leaf.key(), at)
-        };
-        let issued = judge(&both, &ca, &profile, now()).unwrap();
-        assert!(issued.certificate.starts_with("-----BEGIN"), "nothing else is in it");
-        let refused = |signer: &Signer, ca: &Authority, profile: &LeafProfile, at| {
-            judge(signer, ca, profile, at).unwrap_err()
-        };
-        // It has the name of the CA that was given, and another key.
-        assert!(refused(&both, &twin, &profile, now()).contains("issued by another CA"));
-        let fewer = LeafProfile { names: names[..1].to_vec(), ..profile.clone() };
-        assert!(refused(&both, &ca, &fewer, now()).contains("it has other names"));
-        let one_side = LeafProfile { usage: Usage::Server, ..profile.clone() };
-        assert!(refused(&both, &ca, &one_side, now()).contains("servers and clients both"));
-        let late = now() + profile.lifetime + time::Duration::hours(1);
-        assert!(refused(&both, &ca, &profile, late).contains("over already"));
-        let short = LeafProfile { lifetime: time::Duration::hours(2), ..profile.clone() };
-        assert!(refused(&both, &ca, &short, now()).contains("for a day at least"));
-        let leaf = ca.issue(&profile, now()).unwrap();
-        let (certificate, key) = (leaf.certificate(), ca.issue(&profile, now()).unwrap());
-        assert!(both.judge(&wants, certificate, key.key(), now()).is_err(), "of another key");
-        assert!(both.judge(&wants, "none", key.key(), now()).is_err());
     }
 
     #[test]

@@ -66,6 +66,25 @@ pub(super) async fn forget(
     store(ctx, fetched, valid, awaited(&stored_keys(fetched, valid), stored, subjects)).await
 }
 
+/// Forgets the keys of requests whose names others have taken: the next have other keys, and names that cannot be known before.
+///
+/// # Errors
+/// The call fails.
+pub(super) async fn forget_taken(
+    ctx: &Context,
+    fetched: &Fetched,
+    valid: &Valid,
+    (stored, subjects): (&[Stored], &[Subject]),
+    taken: &[Asked],
+) -> Result<(), Error> {
+    let live = ctx.cache.get(Kind::Secret, &fetched.namespace(), &valid.instance.requests());
+    let data = live.and_then(|secret| secret.data.get("data").cloned());
+    let keys: Data = data.and_then(|data| serde_json::from_value(data).ok()).unwrap_or_default();
+    let mut keys = awaited(&keys, stored, subjects);
+    keys.retain(|file, _| taken.iter().all(|one| one.key_file() != *file));
+    store(ctx, fetched, valid, keys).await
+}
+
 /// Writes the Secret, unless it is so: what another has put into it stays.
 async fn store(ctx: &Context, fetched: &Fetched, valid: &Valid, keys: Data) -> Result<(), Error> {
     let wanted = Secret {

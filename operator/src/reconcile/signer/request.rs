@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::certificates::v1::{
     CertificateSigningRequest, CertificateSigningRequestCondition, CertificateSigningRequestSpec,
     CertificateSigningRequestStatus,
@@ -10,9 +11,10 @@ use k8s_openapi::api::certificates::v1::{
 use kube::ResourceExt as _;
 use kube::api::ObjectMeta;
 use opensdn_pki::{SigningRequest, request};
-use opensdn_runtime::apply::{Context as Writer, apply as apply_object, patch_approval};
+use opensdn_runtime::apply::{Context as Writer, apply as apply_object, patch_approval, read};
 use opensdn_runtime::call::{Call, CallError, Verb};
-use opensdn_runtime::list::page;
+use opensdn_runtime::list::{page, read_object};
+use serde_json::json;
 use time::OffsetDateTime;
 
 use crate::build::certificates::LIFETIME;
@@ -23,6 +25,8 @@ use crate::names;
 const APPROVED: &str = "ApprovedByOpensdnOperator";
 /// Annotations that change what cert-manager issues begin so (1.11, `pkg/util/pki/kube.go`).
 const OF_CERT_MANAGER: &str = "experimental.cert-manager.io/";
+/// Of what a signer or approver says so much is in the status.
+const MOST_SAID: usize = 1024;
 /// More than are asked for at once. Anyone who may make requests can give them our label: what is behind these is read by its name.
 const MOST: u32 = 500;
 
@@ -44,6 +48,24 @@ pub(super) async fn labelled(client: &kube::Client, uid: &str) -> Result<Request
     let all = call.run(read).await?.into_objects();
     let all = all.filter_map(|one| serde_json::from_value(one).ok());
     Ok(all.map(|one: CertificateSigningRequest| (one.name_any(), one)).collect())
+}
+
+/// Whom the API server knows the client as.
+///
+/// # Errors
+/// The call fails, or its answer has no name.
+pub(super) async fn own_user(client: &kube::Client) -> Result<String, CallError> {
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let ask = async {
+        let request = http::Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews")
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(review.to_string().into_bytes())
+            .map_err(kube::Error::HttpError)?;
+        read_object::<SelfSubjectReview>(client, request).await
+    };
+    let review = Call::new(Verb::Create, "selfsubjectreviews").run(ask).await?;
+    let user = review.status.and_then(|status| status.user_info);
+    Ok(user.and_then(|user| user.username).unwrap_or_default())
 }
 
 /// One certificate of a component that is asked for.
@@ -69,6 +91,8 @@ pub(super) enum Answer {
     Waits(String),
     /// What somebody has to put right, before there can be one.
     Wrong(String),
+    /// Another has taken the name, and it can never be the operator's.
+    Taken(String),
 }
 
 impl Sought<'_> {
@@ -111,20 +135,24 @@ impl Sought<'_> {
         }
     }
 
-    /// Makes it. Where there is one of that name, it is that one that is returned.
+    /// Makes it, unless there is one of that name, which may have lost its label. The request, and whether it was made now.
     ///
     /// # Errors
-    /// The call fails.
-    pub(super) async fn make(
+    /// A call fails.
+    pub(super) async fn read_or_make(
         &self,
         writer: &Writer,
-    ) -> Result<CertificateSigningRequest, CallError> {
+    ) -> Result<(CertificateSigningRequest, bool), CallError> {
+        if let Some(there) = read(writer, None, &self.name()).await? {
+            return Ok((there, false));
+        }
         let made = apply_object(writer, &self.object()).await?;
         tracing::info!(name = made.name_any(), signer = self.signer, "asked for a certificate");
-        Ok(made)
+        Ok((made, true))
     }
 
-    /// Whether it is this that is asked for there: its content cannot be changed, but anyone who may make requests can take the name.
+    /// Whether it is this that is asked for there, byte for byte but for the signature: its content cannot be changed, but anyone who may
+    /// make requests can take the name.
     fn is_in(&self, there: &CertificateSigningRequest) -> bool {
         let spec = &there.spec;
         // By which cert-manager would issue a CA, or for another time.
@@ -141,13 +169,13 @@ impl Sought<'_> {
             && spec.expiration_seconds == Some(self.lasts())
     }
 
-    /// What became of it.
-    pub(super) fn answer(&self, there: &CertificateSigningRequest) -> Answer {
+    /// What became of it. `own` is whom the API server knows the operator as.
+    pub(super) fn answer(&self, there: &CertificateSigningRequest, own: &str) -> Answer {
         let name = there.name_any();
         let again = format!("with `kubectl delete csr {name}` the operator asks again");
-        if !self.is_in(there) {
-            return Answer::Wrong(format!(
-                "CertificateSigningRequest {name} is not what the operator asks for, and another client's: {again}"
+        if !self.is_in(there) || there.spec.username.as_deref() != Some(own) {
+            return Answer::Taken(format!(
+                "CertificateSigningRequest {name} is not what the operator asks for, and another client's: it asks with another key"
             ));
         }
         match state(there) {
@@ -209,7 +237,10 @@ fn state(request: &CertificateSigningRequest) -> State {
         if let Some(condition) = is(type_) {
             let said = condition.message.as_deref().or(condition.reason.as_deref());
             return State::Refused(match said.filter(|said| !said.is_empty()) {
-                Some(said) => format!("{word}: {said}"),
+                Some(said) => format!(
+                    "{word}: {}",
+                    said.get(..said.floor_char_boundary(MOST_SAID)).unwrap_or_default()
+                ),
                 None => word.to_owned(),
             });
         }
@@ -229,7 +260,7 @@ mod tests {
 
     use super::*;
 
-    fn read(status: Value) -> CertificateSigningRequest {
+    fn with(status: Value) -> CertificateSigningRequest {
         serde_json::from_value(json!({"metadata": {"name": "a"}, "status": status,
             "spec": {"request": "", "signerName": "example.com/opensdn"}}))
         .unwrap()
@@ -238,16 +269,20 @@ mod tests {
     #[test]
     fn each_state_of_a_request_is_known() {
         let condition = |type_: &str, message: &str| json!({"conditions": [{"type": type_, "status": "True", "reason": "R", "message": message}]});
-        assert_eq!(state(&read(json!({}))), State::New);
-        assert_eq!(state(&read(condition("Approved", ""))), State::Approved);
+        assert_eq!(state(&with(json!({}))), State::New);
+        assert_eq!(state(&with(condition("Approved", ""))), State::Approved);
         let mut issued = condition("Approved", "");
         issued["certificate"] = json!(ByteString(b"PEM".to_vec()));
-        assert_eq!(state(&read(issued.clone())), State::Issued("PEM".to_owned()));
+        assert_eq!(state(&with(issued.clone())), State::Issued("PEM".to_owned()));
         let refused = |why: &str| State::Refused(why.to_owned());
-        assert_eq!(state(&read(condition("Denied", "not you"))), refused("was denied: not you"));
-        assert_eq!(state(&read(condition("Failed", ""))), refused("failed"));
+        assert_eq!(state(&with(condition("Denied", "not you"))), refused("was denied: not you"));
+        assert_eq!(state(&with(condition("Failed", ""))), refused("failed"));
         issued["conditions"][0]["type"] = "Failed".into();
-        assert_eq!(state(&read(issued)), refused("failed"), "whatever else is there");
+        assert_eq!(state(&with(issued)), refused("failed"), "whatever else is there");
+        let State::Refused(long) = state(&with(condition("Denied", &"ä".repeat(9_999)))) else {
+            panic!("it is denied")
+        };
+        assert!(long.len() < 1_100, "{}", long.len());
     }
 
     fn sought(key: &str, name: &str) -> Sought<'static> {
@@ -265,24 +300,27 @@ mod tests {
     fn a_request_that_another_client_has_put_in_the_place_of_ours_is_neither_approved_nor_used() {
         let key = new_key(KeyKind::EcdsaP256).unwrap();
         let ours = sought(&key, "host-1");
-        let there = ours.object();
-        assert_eq!(ours.answer(&there), Answer::New);
+        let mut there = ours.object();
+        there.spec.username = Some("operator".to_owned());
+        let answer = |there: &CertificateSigningRequest| ours.answer(there, "operator");
+        assert_eq!(answer(&there), Answer::New);
+        assert!(matches!(ours.answer(&there, "another"), Answer::Taken(_)), "of another user");
         // Each time it is signed anew.
         let again = sought(&key, "host-1");
         assert_ne!(ours.request.pem, again.request.pem);
-        assert_eq!((again.name(), again.answer(&there)), (ours.name(), Answer::New));
+        assert_eq!((again.name(), again.answer(&there, "operator")), (ours.name(), Answer::New));
         let mut issued = there.clone();
-        issued.status = read(json!({"certificate": ByteString(b"PEM".to_vec())})).status;
-        assert_eq!(ours.answer(&issued), Answer::Issued("PEM".to_owned()));
+        issued.status = with(json!({"certificate": ByteString(b"PEM".to_vec())})).status;
+        assert_eq!(answer(&issued), Answer::Issued("PEM".to_owned()));
         let mut wishes = issued.clone();
         let wish = ("experimental.cert-manager.io/request-is-ca".to_owned(), "true".to_owned());
         wishes.annotations_mut().extend([wish]);
-        assert!(matches!(ours.answer(&wishes), Answer::Wrong(_)));
+        assert!(matches!(answer(&wishes), Answer::Taken(_)));
         let taken = |change: &dyn Fn(&mut CertificateSigningRequestSpec)| {
             let mut there = issued.clone();
             change(&mut there.spec);
-            match ours.answer(&there) {
-                Answer::Wrong(why) => why.contains("another client's"),
+            match answer(&there) {
+                Answer::Taken(why) => why.contains("another client's"),
                 _ => false,
             }
         };
@@ -290,6 +328,9 @@ mod tests {
         assert_ne!(ours.name(), sought(&key, "host-2").name());
         assert!(taken(&|spec| spec.request = ByteString(other.pem.as_bytes().to_vec())));
         assert!(taken(&|spec| spec.request = ByteString(b"none".to_vec())));
+        // Readers of PEM disagree which of the two it is.
+        let both = format!("x{}\n{}", ours.request.pem, other.pem);
+        assert!(taken(&|spec| spec.request = ByteString(both.as_bytes().to_vec())));
         assert!(taken(&|spec| spec.signer_name = "example.com/other".to_owned()));
         assert!(taken(&|spec| spec.expiration_seconds = None));
         assert!(taken(&|spec| spec.usages.as_mut().unwrap().push("cert sign".to_owned())));

@@ -248,6 +248,16 @@ fn no_more_than_a_pass_may_issue_is_asked_for() {
 }
 
 #[test]
+fn who_has_nothing_is_asked_for_however_many_are_due_and_open() {
+    let (ours, theirs, none) = (authority(), Theirs::new(), NONE);
+    let subjects = ["192.0.2.1", "192.0.2.2", "192.0.2.9"].map(subject);
+    let there = stored(&with(None, &wanted(&subjects[..2]), &ours, now(), true).unwrap());
+    let signed = Wanted { most: 2, signer: theirs.with(&none), ..wanted(&subjects) };
+    let made = with(Some(&there), &signed, &ours, now() + Duration::hours(1), true).unwrap();
+    assert_eq!(addresses(&made.asked)[4..], ["192.0.2.9"; 2], "beside four that are due");
+}
+
+#[test]
 fn of_very_many_that_are_due_those_are_asked_for_whose_turn_is_next() {
     let (ours, theirs, none) = (authority(), Theirs::new(), NONE);
     let subjects: Vec<Subject> = (1..=30).map(|one| subject(&format!("192.0.2.{one}"))).collect();
