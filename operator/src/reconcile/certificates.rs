@@ -216,9 +216,12 @@ async fn by_signer(
         waits = signer.is_not_asked().map(|why| (why, signer::LONGEST_PAUSE));
     }
     let left = certificates.expires_at - *now;
-    if waits.is_none() && left < SUCCESSOR {
+    if waits.is_none()
+        && left < SUCCESSOR
+        && let Some(why) = signer.ends(certificates.expires_at)
+    {
         certificates.is_urgent |= left < SUCCESSOR / 4;
-        waits = Some((signer.ends(), LONGEST_PAUSE));
+        waits = Some((why, LONGEST_PAUSE));
     }
     Ok((certificates, waits))
 }

@@ -93,14 +93,16 @@ impl Signer {
         self.authorities.iter().filter_map(|ca| bundle::end(ca)).min()
     }
 
-    /// What is to be done when certificates end with the CA that has issued them.
-    pub(super) fn ends(&self) -> String {
-        let end = self.end().map(|end| format!(" on {}", end.date())).unwrap_or_default();
-        format!(
-            "a CA of signer {} ends{end}, and with it what it has issued: append the certificates of its successor to Secret {}",
+    /// What is to be done where the first certificate to expire does so with the CA that has issued it, and not by itself.
+    pub(super) fn ends(&self, first: OffsetDateTime) -> Option<String> {
+        let mut ends = self.authorities.iter().filter_map(|ca| bundle::end(ca));
+        let end = ends.find(|end| *end == first)?;
+        Some(format!(
+            "a CA of signer {} ends on {}, and with it what it has issued: append the certificates of its successor to Secret {}",
             self.name,
+            end.date(),
             names::GIVEN_CA_SECRET
-        )
+        ))
     }
 
     /// Why it is not asked for what is due.
@@ -347,10 +349,33 @@ pub(super) async fn forget(
 
 #[cfg(test)]
 mod tests {
+    use opensdn_pki::{Authority, CaProfile};
+
     use super::*;
 
     fn now() -> OffsetDateTime {
         OffsetDateTime::from_unix_timestamp(1_800_000_000).unwrap()
+    }
+
+    #[test]
+    fn a_ca_is_said_to_end_only_where_what_is_in_place_ends_with_it() {
+        let profile =
+            |days| CaProfile { lifetime: time::Duration::days(days), ..CaProfile::new("CA") };
+        let cas = [20, 4_000].map(|days| Authority::create(&profile(days), now()).unwrap());
+        let signer = Signer {
+            name: "example.com/opensdn".to_owned(),
+            authorities: cas.iter().map(|ca| ca.certificate().to_owned()).collect(),
+            refused: None,
+            distrusts: None,
+        };
+        let end = cas[0].not_after();
+        assert!(signer.ends(end).unwrap().contains(&end.date().to_string()));
+        assert_eq!(
+            signer.ends(end - time::Duration::days(9)),
+            None,
+            "one that lasts for a few days"
+        );
+        assert_eq!(signer.end(), Some(end));
     }
 
     #[test]
