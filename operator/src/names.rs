@@ -215,3 +215,33 @@ fn whose_annotation(
 pub fn own_secret(component: &str, end: Option<&str>) -> String {
     format!("{component}-{}", end.unwrap_or("secret"))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn annotated(name: &str, annotation: &str, value: &str) -> DynamicObject {
+        let metadata = json!({"name": name, "annotations": {(annotation): value}});
+        serde_json::from_value(json!({ "metadata": metadata })).unwrap()
+    }
+
+    #[test]
+    fn what_is_asked_of_a_manager_is_asked_of_each_of_its_services() {
+        let none = annotated("redis1", "other", "true");
+        for (annotation, why) in [
+            (PAUSED, paused as fn(&DynamicObject, Option<&DynamicObject>) -> Option<String>),
+            (STOPPED, stopped),
+            (RECREATE, recreate),
+        ] {
+            let manager = annotated("cluster1", annotation, "true");
+            let said = why(&none, Some(&manager)).unwrap();
+            assert!(said.contains(annotation) && said.contains("on Manager cluster1"), "{said}");
+            let own = why(&annotated("redis1", annotation, "true"), Some(&manager)).unwrap();
+            assert!(!own.contains("Manager"), "{own}");
+            assert_eq!(why(&none, Some(&annotated("cluster1", annotation, "false"))), None);
+            assert_eq!(why(&none, None), None);
+        }
+    }
+}

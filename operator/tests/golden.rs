@@ -106,6 +106,25 @@ fn names_labels_and_volumes_are_those_of_tf_operator() {
 }
 
 #[test]
+fn an_object_that_cannot_be_read_is_refused_and_changes_nothing_of_the_others() {
+    let mut documents: Vec<Value> =
+        serde_saphyr::from_multiple(include_str!("golden/redis/in.yaml")).unwrap();
+    let applied = |documents: &[Value]| -> Vec<Value> {
+        built(documents.to_vec()).iter().map(|one| one.object.data.clone()).collect()
+    };
+    let before = applied(&documents);
+    let mut unreadable = documents[0].clone();
+    unreadable["metadata"]["name"] = "redis2".into();
+    unreadable["metadata"]["uid"] = "another".into();
+    unreadable["metadata"]["resourceVersion"] = "1".into();
+    unreadable["spec"]["serviceConfiguration"] = "text".into();
+    documents.push(unreadable.clone());
+    assert_eq!(applied(&documents), before);
+    let refused = ClusterState::of(documents).intents(&unreadable).unwrap_err();
+    assert!(refused.contains("failed to read spec"), "{refused}");
+}
+
+#[test]
 fn a_member_more_restarts_none_of_the_others() {
     let input = include_str!("golden/redis/in.yaml");
     let mut documents: Vec<Value> = serde_saphyr::from_multiple(input).unwrap();

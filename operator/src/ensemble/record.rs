@@ -90,6 +90,14 @@ mod tests {
     }
 
     #[test]
+    fn of_more_than_ten_each_has_a_number_of_its_own() {
+        let all: Vec<String> = (1..=25).map(|one| format!("192.0.2.{one}")).collect();
+        let record = Record::first(&all[..3]).with(&all[..12]).with(&all);
+        let ids: std::collections::BTreeSet<u32> = record.ids.values().copied().collect();
+        assert_eq!((ids.len(), ids.last()), (25, Some(&25)), "{record:?}");
+    }
+
+    #[test]
     fn what_the_service_says_of_its_members_counts() {
         let members = [(7, "a"), (1, "b")];
         let members = members.map(|(id, host)| Member { id, host: host.to_owned() });
