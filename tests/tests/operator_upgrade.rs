@@ -176,6 +176,8 @@ async fn a_bad_image_takes_one_pod_of_a_service_and_comes_back_by_itself() -> Ou
     let more =
         json!({"version": "R24.1.1", "images": images, "waveTimeout": "40s", "prePull": false});
     world.create("bad", more).await?;
+    // The API server says in whole seconds when each was made: of two within one it is chance which is older.
+    tokio::time::sleep(Duration::from_secs(1)).await;
     // A second one waits, and says for which.
     world.create("second", json!({"version": "R24.1.2"})).await?;
     let waits = async || {
