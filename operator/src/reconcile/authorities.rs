@@ -371,6 +371,9 @@ fn to_be_trusted(
     // What is wrong with those that are given is said where they are needed.
     let signers = of_signers(cache, namespace, now).unwrap_or_default();
     let wanted = bundle::with(&authorities.bundle(), &signers);
+    if published.is_some_and(|trust| trusted_by_pods(trust) == wanted) {
+        return Trust { bundle: wanted, leaving: BTreeMap::new() };
+    }
     let there = bundle::certificates(&wanted);
     let before = published.map(|trust| bundle::certificates(trusted_by_pods(trust)));
     let before = before.unwrap_or_default().into_iter();
