@@ -20,6 +20,19 @@ fn built(documents: Vec<Value>) -> Vec<Intent> {
     around.intents(&around.object).unwrap()
 }
 
+/// The golden file of a case, where that is not as it is to be; `UPDATE=1` writes it.
+pub(crate) fn stale_file(case: &Path, out: &str) -> Option<String> {
+    let path = case.join("out.yaml");
+    if std::fs::read_to_string(&path).unwrap_or_default() == out {
+        return None;
+    }
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, out).unwrap();
+        return None;
+    }
+    Some(path.display().to_string())
+}
+
 #[test]
 fn all_objects_are_as_in_their_golden_files() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
@@ -34,15 +47,7 @@ fn all_objects_are_as_in_their_golden_files() {
         let intents = built(documents).into_iter();
         let texts = intents.map(|intent| serde_saphyr::to_string(&intent.object).unwrap());
         let out = texts.collect::<Vec<_>>().join("---\n");
-        let path = case.join("out.yaml");
-        if std::fs::read_to_string(&path).unwrap_or_default() == out {
-            continue;
-        }
-        if std::env::var_os("UPDATE").is_some() {
-            std::fs::write(&path, out).unwrap();
-        } else {
-            stale.push(path.display().to_string());
-        }
+        stale.extend(stale_file(&case, &out));
     }
     assert!(stale.is_empty(), "run again with UPDATE=1 and look at the changes of: {stale:?}");
 }

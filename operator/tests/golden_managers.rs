@@ -12,6 +12,7 @@ use opensdn_operator::services::services;
 use serde_json::{Value, json};
 
 use crate::built::ClusterState;
+use crate::golden::stale_file;
 
 const SAMPLE: &str = include_str!("../../deploy/samples/manager.yaml");
 /// Where a cluster says of itself what kube-manager has to know.
@@ -135,15 +136,7 @@ fn the_services_of_managers_are_as_in_their_golden_files() {
         let out = texts.collect::<Vec<_>>().join("---\n");
         let refused: Vec<&str> = out.lines().filter(|line| line.contains("refused:")).collect();
         assert!(refused.is_empty(), "{}: {refused:#?}", case.display());
-        let path = case.join("out.yaml");
-        if std::fs::read_to_string(&path).unwrap_or_default() == out {
-            continue;
-        }
-        if std::env::var_os("UPDATE").is_some() {
-            std::fs::write(&path, out).unwrap();
-        } else {
-            stale.push(path.display().to_string());
-        }
+        stale.extend(stale_file(&case, &out));
     }
     assert!(stale.is_empty(), "run again with UPDATE=1 and look at the changes of: {stale:?}");
 }
