@@ -457,8 +457,7 @@ impl Certificates {
         let asked = Asked::of(subject, side);
         let answer = wanted.signer.and_then(|one| one.issued.get(&asked));
         // What is due and open may wait for long, and keeps who has nothing from none.
-        let open = if wanted.signer.is_some() { self.asked_first } else { 0 };
-        let is_room = self.issued + open < wanted.most;
+        let is_room = self.issued + self.asked_first < wanted.most;
         let is_wanted =
             found == Found::Nothing || matches!(found, Found::Due(_)) && place.is_its_turn;
         if is_wanted && answer.is_none() && !is_room {
