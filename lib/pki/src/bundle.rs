@@ -6,15 +6,20 @@ use time::OffsetDateTime;
 use crate::authority::read_certificate;
 use crate::der;
 
-const CERTIFICATE: &str = "CERTIFICATE";
+pub(crate) const CERTIFICATE: &str = "CERTIFICATE";
 
 /// Its certificates, each in PEM and written alike, whatever their lines were like. What is no certificate is left out.
 #[must_use]
 pub fn certificates(bundle: &str) -> Vec<String> {
-    let lines = EncodeConfig::new().set_line_ending(LineEnding::LF);
     let all = pem::parse_many(bundle).unwrap_or_default();
     let all = all.into_iter().filter(|one| one.tag() == CERTIFICATE);
-    all.map(|one| pem::encode_config(&Pem::new(CERTIFICATE, one.contents()), lines)).collect()
+    all.map(|one| in_pem(CERTIFICATE, one.contents())).collect()
+}
+
+/// PEM as all of ours is written.
+pub(crate) fn in_pem(tag: &str, der: &[u8]) -> String {
+    let lines = EncodeConfig::new().set_line_ending(LineEnding::LF);
+    pem::encode_config(&Pem::new(tag, der), lines)
 }
 
 /// Whether a certificate (PEM) is one that OpenSSL reads.

@@ -4,7 +4,6 @@ mod chain;
 
 use std::fmt::Write as _;
 
-use pem::{EncodeConfig, LineEnding, Pem};
 use rcgen::KeyPair;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
@@ -12,6 +11,7 @@ use time::{Date, OffsetDateTime};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::authority::{Authority, AuthorityError};
+use crate::bundle::{CERTIFICATE, in_pem};
 use crate::profile::{KeyKind, LeafProfile, Usage};
 use crate::{der, leaf};
 
@@ -125,10 +125,7 @@ fn with_key(certificates: &str, key: &str) -> Result<Authority, GivenError> {
     if all.is_empty() {
         return Err(GivenError::NoCertificate);
     }
-    let lines = EncodeConfig::new().set_line_ending(LineEnding::LF);
-    let pem = |der: &CertificateDer<'_>| {
-        pem::encode_config(&Pem::new("CERTIFICATE", der.as_ref()), lines)
-    };
+    let pem = |der: &CertificateDer<'_>| in_pem(CERTIFICATE, der.as_ref());
     for (at, one) in all.iter().enumerate() {
         match Authority::from_pem(&pem(one), key) {
             Ok(_) => {

@@ -1,11 +1,11 @@
 //! A certificate that another signer issues (no I/O): its key, and the request by which it is asked for.
 
-use pem::{EncodeConfig, LineEnding, Pem};
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, KeyUsagePurpose};
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer as _;
 
 use crate::authority::AuthorityError;
+use crate::bundle::in_pem;
 use crate::profile::{KeyKind, LeafProfile};
 
 const REQUEST: &str = "CERTIFICATE REQUEST";
@@ -44,7 +44,7 @@ pub fn request(profile: &LeafProfile, key: &str) -> Result<SigningRequest, Autho
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, &*profile.common_name);
     let request = params.serialize_request(&key).map_err(AuthorityError::Make)?;
-    let pem = written(request.der());
+    let pem = in_pem(REQUEST, request.der());
     let usages = profile.key.usages().into_iter().filter_map(|usage| match usage {
         KeyUsagePurpose::DigitalSignature => Some("digital signature"),
         KeyUsagePurpose::KeyAgreement => Some("key agreement"),
@@ -60,16 +60,11 @@ pub fn request(profile: &LeafProfile, key: &str) -> Result<SigningRequest, Autho
 #[must_use]
 pub fn content(request: &[u8]) -> Option<Vec<u8>> {
     let der = pem::parse(request).ok()?;
-    if written(der.contents()).as_bytes() != request {
+    if in_pem(REQUEST, der.contents()).as_bytes() != request {
         return None;
     }
     let (rest, request) = X509CertificationRequest::from_der(der.contents()).ok()?;
     rest.is_empty().then(|| request.certification_request_info.raw.to_vec())
-}
-
-fn written(der: &[u8]) -> String {
-    let lines = EncodeConfig::new().set_line_ending(LineEnding::LF);
-    pem::encode_config(&Pem::new(REQUEST, der), lines)
 }
 
 /// Whether it is a key (PEM) of that kind. Of RSA any length will do.

@@ -1,5 +1,6 @@
 //! CAs as users have them, good and bad.
 
+use pem::Pem;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyUsagePurpose};
 use time::Duration;
 
