@@ -6,6 +6,7 @@ use serde_with::skip_serializing_none;
 
 use crate::pod::{Container, PodConfiguration};
 use crate::status::CommonStatus;
+use crate::storage::Storage;
 
 enumeration! {
     /// Where Cassandra keeps what is not yet on disk.
@@ -88,6 +89,9 @@ pub struct CassandraConfiguration {
     pub start_rpc: Option<bool>,
     /// Tuning, written into cassandra.yaml.
     pub cassandra_parameters: Option<CassandraParameters>,
+    /// Volumes for what the members store. Default: a folder of each node below
+    /// /var/lib/contrail.
+    pub storage: Option<Storage>,
 }
 
 /// Tuning of Cassandra. 0 or unset means the default.

@@ -72,6 +72,8 @@ pub mod redis;
 #[cfg(feature = "types")]
 pub mod status;
 #[cfg(feature = "types")]
+pub mod storage;
+#[cfg(feature = "types")]
 pub mod unique_claim;
 #[cfg(feature = "types")]
 pub mod upgrade;

@@ -5,6 +5,7 @@ use serde_with::skip_serializing_none;
 
 use crate::pod::{Container, PodConfiguration};
 use crate::status::CommonStatus;
+use crate::storage::Storage;
 
 enumeration! {
     /// On how many members a queue is mirrored.
@@ -79,6 +80,9 @@ pub struct RabbitmqConfiguration {
     pub cluster_partition_handling: Option<String>,
     /// Options of the client sockets.
     pub tcp_listen_options: Option<TcpListenOptions>,
+    /// Volumes for what the members store. Default: a folder of each node below
+    /// /var/lib/contrail.
+    pub storage: Option<Storage>,
 }
 
 /// Options of the client sockets, as RabbitMQ names them.

@@ -5,6 +5,7 @@ use serde_with::skip_serializing_none;
 
 use crate::pod::{Container, PodConfiguration};
 use crate::status::CommonStatus;
+use crate::storage::Storage;
 
 /// What ZooKeeper shall be.
 #[skip_serializing_none]
@@ -54,6 +55,9 @@ pub struct ZookeeperConfiguration {
     pub admin_enabled: Option<bool>,
     /// Port of the admin server. Default 2182.
     pub admin_port: Option<i64>,
+    /// Volumes for what the members store. Default: a folder of each node below
+    /// /var/lib/contrail.
+    pub storage: Option<Storage>,
 }
 
 /// What became of ZooKeeper.

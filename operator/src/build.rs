@@ -2,6 +2,7 @@
 //! components comes from their descriptions; no line here names one.
 
 pub mod certificates;
+mod claim;
 mod config_map;
 mod container;
 mod daemon_set;
@@ -25,7 +26,7 @@ use crate::kind::{Kind, Workload};
 use crate::names::{self, APPLIED};
 use crate::template::{TemplateError, Templates};
 pub(crate) use pod::tolerations;
-pub use valid::{Image, Members, Valid};
+pub use valid::{Claim, Home, Image, Members, Valid};
 
 /// Why the objects could not be made. All of it are errors of ours.
 #[derive(Debug, thiserror::Error)]
@@ -68,10 +69,12 @@ pub fn build(
     secrets: Secrets,
 ) -> Result<Vec<Intent>, BuildError> {
     let owner = Owner { object, valid };
+    // Without a node it would be made with nothing to do, and an old one keeps its size.
+    let is_started = !valid.nodes.is_empty() && valid.waits_for.is_none();
     let files = config_map::files(templates, valid)?;
     let mut intents = vec![
         intent(Kind::ServiceAccount, &service_account::build(&owner))?,
-        intent(Kind::ConfigMap, &config_map::build(&owner, files.all))?,
+        intent(Kind::ConfigMap, &config_map::build(&owner, files.all, is_started))?,
     ];
     for secret in certificates::build(&owner, secrets.certificates) {
         intents.push(intent(Kind::Secret, &secret)?);
@@ -88,16 +91,32 @@ pub fn build(
     if let Some(budget) = disruption_budget::build(&owner) {
         intents.push(intent(Kind::PodDisruptionBudget, &budget)?);
     }
-    // Without a node it would be made with nothing to do, and an old one keeps its size.
-    if !valid.nodes.is_empty() && valid.waits_for.is_none() {
-        intents.push(match valid.workload {
+    if is_started {
+        intents.extend(keepers(&owner, &files.digest)?);
+    }
+    Ok(intents)
+}
+
+/// What keeps the pods, and before it the volumes, where each node has one.
+fn keepers(owner: &Owner<'_>, configuration: &str) -> Result<Vec<Intent>, BuildError> {
+    let valid = owner.valid;
+    let Some(homes) = &valid.homes else {
+        return Ok(vec![match valid.workload {
             Workload::StatefulSet => {
-                intent(Kind::StatefulSet, &stateful_set::build(&owner, &files.digest))?
+                intent(Kind::StatefulSet, &stateful_set::build(owner, configuration))?
             }
             Workload::DaemonSet => {
-                intent(Kind::DaemonSet, &daemon_set::build(&owner, &files.digest))?
+                intent(Kind::DaemonSet, &daemon_set::build(owner, configuration))?
             }
-        });
+        }]);
+    };
+    let mut intents = Vec::new();
+    for home in homes.iter().filter(|home| !home.ends) {
+        intents.push(intent(Kind::PersistentVolumeClaim, &claim::build(owner, home))?);
+    }
+    for home in homes {
+        let set = stateful_set::build_at(owner, configuration, home);
+        intents.push(intent(Kind::StatefulSet, &set)?);
     }
     Ok(intents)
 }

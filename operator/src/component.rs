@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use opensdn_crds::component::Component;
 use opensdn_crds::pod::PodConfiguration;
+use opensdn_crds::storage::Storage;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -150,6 +151,8 @@ pub struct Description {
     pub quorum: Quorum,
     /// What counts its members itself, and is notified of each that comes or goes.
     pub ensemble: Option<Arc<dyn Ensemble>>,
+    /// Volumes in the place of folders of the nodes, for what it stores.
+    pub storage: Option<Storage>,
     /// The port behind an address that stays, and its name.
     pub service: Option<ServicePort>,
     /// Whether its files are others for other releases.
@@ -415,6 +418,8 @@ pub struct Volume {
 pub enum Source {
     /// A folder of the node, made if it is not there.
     Folder(&'static str),
+    /// The same, for what the service stores: where volumes are given for that, it is the node's volume.
+    Data(&'static str),
     /// A folder of the node that has to be there.
     Existing(&'static str),
     /// A folder of the pod's own, empty at first.
@@ -426,6 +431,12 @@ impl Volume {
     #[must_use]
     pub const fn folder(name: &'static str, path: &'static str) -> Self {
         Self { name, source: Source::Folder(path) }
+    }
+
+    /// A folder of the node for what the service stores.
+    #[must_use]
+    pub const fn data(name: &'static str, path: &'static str) -> Self {
+        Self { name, source: Source::Data(path) }
     }
 }
 

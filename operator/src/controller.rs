@@ -312,7 +312,8 @@ impl Controllers {
             Kind::Node | Kind::Fact(_) => self.enqueue_all(""),
             // Those that it has made are paused with it.
             Kind::Manager => self.enqueue_all(namespace),
-            Kind::Pod => {
+            // A volume outlasts what it was made for, and has no owner.
+            Kind::Pod | Kind::PersistentVolumeClaim => {
                 let label =
                     |key: &str| object.labels().get(key).map(String::as_str).unwrap_or_default();
                 let of = label(names::TYPE);

@@ -35,10 +35,10 @@ use tokio::time::MissedTickBehavior;
 
 use crate::cache::Cache;
 use crate::component::{Container, Introspect as At, Sessions as Counted};
-use crate::kind::{Kind, Workload};
+use crate::kind::Kind;
 use crate::names::{Instance, TRUST, TRUST_KEY};
 use crate::object::{controller_of, list, text};
-use crate::pod::labelled;
+use crate::pod::{keepers, labelled};
 
 use ask::Endpoint;
 pub(crate) use summary::bounded;
@@ -318,17 +318,18 @@ fn targets_of(
     client: &Arc<HttpClient>,
 ) -> Vec<Target> {
     let instance = Instance { word: service.kind.to_lowercase(), name: service.name.clone() };
-    let keepers = [Workload::StatefulSet, Workload::DaemonSet].map(|workload| {
-        let (kind, name) = instance.keeper(workload);
-        let uid = cache.get(kind, &service.namespace, &name)?.uid()?;
-        Some((kind.name(), name, uid))
-    });
+    let object = cache.get(Kind::Component(service.kind), &service.namespace, &service.name);
+    let owner = object.and_then(|object| object.uid()).unwrap_or_default();
+    let keepers = keepers(cache, &service.namespace, &owner);
     // Labels anybody can set.
     let is_kept = |pod: &DynamicObject| {
         pod.metadata.deletion_timestamp.is_none()
             && controller_of(pod).is_some_and(|owner| {
-                let owner = (owner.kind.as_str(), &owner.name, &owner.uid);
-                keepers.iter().flatten().any(|(kind, name, uid)| owner == (*kind, name, uid))
+                keepers.iter().any(|keeper| {
+                    let metadata = &keeper.metadata;
+                    (&metadata.uid, &metadata.name)
+                        == (&Some(owner.uid.clone()), &Some(owner.name.clone()))
+                })
             })
     };
     let pods = labelled(cache, &service.namespace, &instance);

@@ -12,6 +12,7 @@ const OF_OPENSDN: &str = "/apis/opensdn.io/v1alpha1";
 pub enum Kind {
     Node,
     Pod,
+    PersistentVolumeClaim,
     ServiceAccount,
     ConfigMap,
     Secret,
@@ -53,7 +54,7 @@ impl Kind {
 
     /// Kubernetes' own.
     pub fn kubernetes() -> impl Iterator<Item = Self> {
-        [Self::Node, Self::Pod].into_iter().chain(Self::OWNED)
+        [Self::Node, Self::Pod, Self::PersistentVolumeClaim].into_iter().chain(Self::OWNED)
     }
 
     /// Its name.
@@ -62,6 +63,7 @@ impl Kind {
         match self {
             Self::Node => "Node",
             Self::Pod => "Pod",
+            Self::PersistentVolumeClaim => "PersistentVolumeClaim",
             Self::ServiceAccount => "ServiceAccount",
             Self::ConfigMap => "ConfigMap",
             Self::Secret => "Secret",
@@ -93,6 +95,7 @@ impl Kind {
         match self {
             Self::Node => ("/api/v1", "nodes"),
             Self::Pod => ("/api/v1", "pods"),
+            Self::PersistentVolumeClaim => ("/api/v1", "persistentvolumeclaims"),
             Self::ServiceAccount => ("/api/v1", "serviceaccounts"),
             Self::ConfigMap => ("/api/v1", "configmaps"),
             Self::Secret => ("/api/v1", "secrets"),

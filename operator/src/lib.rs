@@ -24,6 +24,7 @@
 //! report       conditions and Events
 //! under_way    which passes have not ended
 //! metrics      what /metrics shows
+//! quantity     amounts of bytes, as Kubernetes writes them
 //! probe        looks at the node for `kubectl opensdn check --probe`: other work of the same program
 //! args         flags
 //! ```
@@ -54,6 +55,7 @@ pub mod object;
 pub mod peers;
 pub mod pod;
 pub mod probe;
+pub mod quantity;
 pub mod reconcile;
 pub mod release;
 pub mod report;

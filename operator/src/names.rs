@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
+use opensdn_upgrade::digest::digest;
 
 use crate::kind::{Kind, Workload};
 
@@ -27,6 +28,11 @@ pub const CONFIGURATION: &str = "opensdn.io/configuration";
 pub const RECREATE: &str = "opensdn.io/recreate";
 /// Annotation by which the operator leaves everything that an object owns as it is.
 pub const PAUSED: &str = "opensdn.io/paused";
+
+/// Label of a pod that has a volume of its own: what keeps it. Several StatefulSets of one component are apart by it.
+pub const HOME: &str = "opensdn.io/home";
+/// Annotation of such a StatefulSet, and of the volume: their node.
+pub const NODE: &str = "opensdn.io/node";
 
 /// Annotation of a node with addresses that its status does not have, with commas between.
 pub const ADDRESSES: &str = "opensdn.io/addresses";
@@ -94,10 +100,28 @@ impl Instance {
         [(TYPE.to_owned(), word.clone()), (word.clone(), name.clone())].into()
     }
 
+    /// Whether an object has these, which anybody can set.
+    #[must_use]
+    pub fn has_labels(&self, object: &DynamicObject) -> bool {
+        self.labels().iter().all(|(key, value)| object.labels().get(key) == Some(value))
+    }
+
     /// Its StatefulSet.
     #[must_use]
     pub fn stateful_set(&self) -> String {
         format!("{}-{}-statefulset", self.name, self.word)
+    }
+
+    /// The StatefulSet of the one pod on a node, where each node has a volume. Kubernetes makes labels of 63 characters and names of
+    /// pods of it, which take no dots: where it would be too long the name of the node is a digest.
+    #[must_use]
+    pub fn stateful_set_on(&self, node: &str) -> String {
+        const LONGEST: usize = 52;
+        let start = format!("{}-{}-", self.name, self.word);
+        if start.len() + node.len() <= LONGEST && !node.contains('.') {
+            return start + node;
+        }
+        start + &digest(node, 5)
     }
 
     /// Its DaemonSet.
@@ -225,6 +249,17 @@ mod tests {
     fn annotated(name: &str, annotation: &str, value: &str) -> DynamicObject {
         let metadata = json!({"name": name, "annotations": {(annotation): value}});
         serde_json::from_value(json!({ "metadata": metadata })).unwrap()
+    }
+
+    #[test]
+    fn what_is_named_after_a_node_fits_into_labels_and_has_no_dots() {
+        let name = "n".repeat(30);
+        let instance = Instance { word: "zookeeper".to_owned(), name };
+        let long = "m".repeat(63);
+        let all = ["master", "a.b", "a-b", &long].map(|node| instance.stateful_set_on(node));
+        let different: std::collections::BTreeSet<_> = all.iter().collect();
+        assert!(all.iter().all(|name| name.len() <= 52 && !name.contains('.')), "{all:?}");
+        assert!(all[0].ends_with("-master") && different.len() == 4, "{all:?}");
     }
 
     #[test]

@@ -11,9 +11,9 @@ use time::OffsetDateTime;
 use crate::cache::Cache;
 use crate::ensemble::DATA_LOST;
 use crate::kind::Kind;
-use crate::names::{Instance, TYPE};
+use crate::names::Instance;
 use crate::network::is_address;
-use crate::object::{condition, controller_of, created, list, text};
+use crate::object::{condition, controller_of, created, is_controlled_by, list, text};
 
 /// What matters of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,11 +78,15 @@ pub(crate) fn labelled(
     instance: &Instance,
 ) -> Vec<Arc<DynamicObject>> {
     let mut all = cache.list(Kind::Pod, namespace);
-    all.retain(|pod| {
-        let label = |key: &str| pod.labels().get(key);
-        label(TYPE) == Some(&instance.word) && label(&instance.word) == Some(&instance.name)
-    });
+    all.retain(|pod| instance.has_labels(pod));
     all
+}
+
+/// What keeps the usual pods of an object, by its UID: a StatefulSet or a DaemonSet, or a StatefulSet for each node.
+pub(crate) fn keepers(cache: &Cache, namespace: &str, owner: &str) -> Vec<Arc<DynamicObject>> {
+    let kinds = [Kind::StatefulSet, Kind::DaemonSet].into_iter();
+    let all = kinds.flat_map(|kind| cache.list(kind, namespace));
+    all.filter(|keeper| is_controlled_by(keeper, owner)).collect()
 }
 
 fn keeper(pod: &DynamicObject) -> Option<(Kind, String)> {

@@ -24,6 +24,7 @@ pub(crate) mod signer;
 pub mod status;
 mod take_over;
 pub mod validate;
+mod volumes;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -223,8 +224,9 @@ async fn pass(
         Err(error) => Err(error),
     };
     let why;
-    let outcome = match (&made, &valid.refused_ca) {
-        // All else is done with the CA before it.
+    let refused = valid.refused_ca.as_ref().or(valid.refused_volume.as_ref());
+    let outcome = match (&made, refused) {
+        // All else is done, with the CA before it, and with volumes as they are.
         (Ok(_), Some(why)) => Outcome::Failed(&valid, why),
         (Ok(_), None) => Outcome::Applied(&valid),
         (Err(Error::Refused(invalid)), _) => Outcome::Invalid(invalid),
@@ -251,6 +253,9 @@ async fn make_so(
     taken_over: &mut Option<TakenOver>,
 ) -> Result<Action, Error> {
     let namespace = fetched.namespace();
+    if valid.description.storage.is_some() && taken_over.is_some() {
+        return Err(Error::Refused(volumes::added(&valid.instance.stateful_set())));
+    }
     nested::is_not_nested(ctx, component, fetched, &valid.instance).await?;
     let (authorities, refused) = authorities::obtain(ctx, fetched).await?;
     valid.refused_ca = refused.map(|error| error_chain(&Error::from(error)));
@@ -269,6 +274,8 @@ async fn make_so(
         valid.certificates_since = since(fetched, &certificates.issued_at);
     }
     let plan = members::plan(ctx, fetched, valid, &authorities, &trusted).await?;
+    // With the members that come or go now.
+    volumes::settle(fetched, valid);
     let secret = valid.instance.certificates();
     ctx.metrics.certificates(&namespace, &secret, Some(certificates.expires_at));
     if certificates.issued > 0 {
@@ -282,6 +289,9 @@ async fn make_so(
     let passwords = own_passwords(ctx, fetched, valid).await?;
     let secrets = Secrets { certificates: parts, passwords };
     let intents = build(&ctx.templates, &fetched.object, valid, secrets)?;
+    if let Some(why) = volumes::apply(ctx, fetched, &intents).await? {
+        valid.refused_volume.get_or_insert(why);
+    }
     apply::apply(&ctx.writer, &ctx.cache, &ctx.metrics, fetched, &intents).await?;
     if let Some(plan) = plan {
         members::act(ctx, fetched, valid, &plan).await?;
@@ -294,6 +304,8 @@ async fn make_so(
         // What a signer has not issued yet is no reason for the next pass.
         (certificates.left > 0 && poll.is_none()).then_some(Duration::ZERO),
         waits.then_some(members::POLL_INTERVAL),
+        // Nothing reports that a StorageClass is another now.
+        valid.refused_volume.as_ref().map(|_| UNTIL_IT_IS_OURS),
         members::until_old(fetched, valid, now),
         poll,
     ];

@@ -10,6 +10,7 @@ use super::Valid;
 use super::{BuildError, Owner, digest};
 use crate::component::Scope;
 use crate::ensemble::DATA_LOST;
+use crate::ensemble::record::ANNOTATION;
 use crate::template::Templates;
 
 /// The files of all pods.
@@ -81,10 +82,19 @@ fn with(values: &Value, more: impl IntoIterator<Item = (&'static str, Value)>) -
     values
 }
 
-pub(super) fn build(owner: &Owner<'_>, files: BTreeMap<String, String>) -> ConfigMap {
-    ConfigMap {
-        metadata: owner.metadata(owner.valid.config_map()),
-        data: Some(files),
-        ..ConfigMap::default()
-    }
+/// With what is on record of the members, where that is in no single StatefulSet, from their first start on.
+pub(super) fn build(
+    owner: &Owner<'_>,
+    files: BTreeMap<String, String>,
+    is_started: bool,
+) -> ConfigMap {
+    let valid = owner.valid;
+    let mut metadata = owner.metadata(valid.config_map());
+    let members = valid
+        .members
+        .as_ref()
+        .filter(|members| valid.homes.is_some() && (is_started || members.is_recorded));
+    let record = members.map(|members| json!(members.record).to_string());
+    metadata.annotations = record.map(|record| [(ANNOTATION.to_owned(), record)].into());
+    ConfigMap { metadata, data: Some(files), ..ConfigMap::default() }
 }

@@ -13,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use super::Valid;
 use super::volumes::{self, CONFIGURATION_FOLDER};
 use crate::component::{Check, Command, Container as Described};
+use crate::quantity::of_mebibytes;
 
 pub(super) fn build(valid: &Valid, described: &Described) -> Container {
     let image = valid.images.get(described.name);
@@ -54,7 +55,8 @@ fn resources(described: &Described) -> Option<ResourceRequirements> {
     let mut requests: BTreeMap<_, _> =
         requests.map(|(name, amount)| (name.to_owned(), Quantity(amount.to_owned()))).collect();
     let pages = described.huge_pages.iter().filter(|(_, amount)| *amount > 0);
-    let pages = pages.map(|(size, amount)| (format!("hugepages-{size}"), mebibytes(*amount)));
+    let pages =
+        pages.map(|(size, amount)| (format!("hugepages-{size}"), Quantity(of_mebibytes(*amount))));
     let pages: BTreeMap<_, _> = pages.collect();
     requests.extend(pages.clone());
     (!requests.is_empty()).then(|| ResourceRequirements {
@@ -62,18 +64,6 @@ fn resources(described: &Described) -> Option<ResourceRequirements> {
         requests: Some(requests),
         ..ResourceRequirements::default()
     })
-}
-
-/// As Kubernetes writes it: any other way would come back as a difference.
-fn mebibytes(mut amount: u64) -> Quantity {
-    let mut units = ["Mi", "Gi", "Ti", "Pi"].into_iter();
-    let mut unit = units.next().unwrap_or_default();
-    while amount.is_multiple_of(1024)
-        && let Some(larger) = units.next()
-    {
-        (amount, unit) = (amount / 1024, larger);
-    }
-    Quantity(format!("{amount}{unit}"))
 }
 
 fn command(described: &Described) -> Option<Vec<String>> {

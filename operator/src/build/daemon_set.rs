@@ -38,7 +38,7 @@ pub(super) fn build(owner: &Owner<'_>, configuration: &str) -> DaemonSet {
                     labels: Some(of_pods),
                     ..ObjectMeta::default()
                 }),
-                spec: Some(pod::build(valid)),
+                spec: Some(pod::build(valid, None)),
             },
             // While an Upgrade looks at the first pod the others wait, or each for its node to be drained.
             update_strategy: Some(update_strategy(&valid.pace)),

@@ -9,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 use opensdn_crds::pod::PodConfiguration;
 
 use super::Valid;
+use super::valid::Home;
 use super::{container, volumes};
 use crate::component::Container as Described;
 use crate::kind::Workload;
@@ -18,13 +19,18 @@ use crate::node::CONTROL_PLANE;
 /// The group of OpenSDN's users in its images.
 const GROUP: i64 = 1999;
 
-pub(super) fn build(valid: &Valid) -> PodSpec {
+/// With a volume where it is at home.
+pub(super) fn build(valid: &Valid, home: Option<&Home>) -> PodSpec {
     let common = &valid.common;
     let mut selector = common.node_selector.clone().filter(|selector| !selector.is_empty());
     let anywhere = selector.is_none() && valid.workload == Workload::StatefulSet;
     // A DaemonSet has no number of pods that could be none.
     if valid.workload == Workload::DaemonSet && valid.stopped.is_some() {
         selector.get_or_insert_default().insert(STOPPED.to_owned(), "true".to_owned());
+    }
+    // The operator has chosen.
+    if home.is_some() {
+        selector = None;
     }
     let containers = |described: &[Described]| {
         let given = described.iter().filter(|one| valid.images.contains_key(one.name));
@@ -34,7 +40,7 @@ pub(super) fn build(valid: &Valid) -> PodSpec {
     let secrets: Vec<_> = secrets.map(|name| LocalObjectReference { name: name.clone() }).collect();
     PodSpec {
         affinity: Some(Affinity {
-            node_affinity: anywhere.then(on_control_plane),
+            node_affinity: home.map(|home| on_node(&home.node)).or(anywhere.then(on_control_plane)),
             pod_anti_affinity: Some(one_on_a_node(valid)),
             ..Affinity::default()
         }),
@@ -49,6 +55,8 @@ pub(super) fn build(valid: &Valid) -> PodSpec {
         priority_class_name: Some("system-node-critical".to_owned()),
         security_context: Some(PodSecurityContext {
             fs_group: Some(GROUP),
+            // Else the files of a volume would be made readable for that group at every start.
+            fs_group_change_policy: home.map(|_| "OnRootMismatch".to_owned()),
             supplemental_groups: Some(vec![GROUP]),
             ..PodSecurityContext::default()
         }),
@@ -56,7 +64,7 @@ pub(super) fn build(valid: &Valid) -> PodSpec {
         service_account_name: Some(valid.instance.service_account()),
         termination_grace_period_seconds: valid.description.grace.map(i64::from),
         tolerations: Some(tolerations(common)),
-        volumes: Some(volumes::build(valid)),
+        volumes: Some(volumes::build(valid, home)),
         ..PodSpec::default()
     }
 }
@@ -71,12 +79,30 @@ fn on_control_plane() -> NodeAffinity {
         }]),
         ..NodeSelectorTerm::default()
     };
+    required(CONTROL_PLANE.iter().map(|label| term(label)).collect())
+}
+
+/// Any of these.
+fn required(node_selector_terms: Vec<NodeSelectorTerm>) -> NodeAffinity {
     NodeAffinity {
         required_during_scheduling_ignored_during_execution: Some(NodeSelector {
-            node_selector_terms: CONTROL_PLANE.iter().map(|label| term(label)).collect(),
+            node_selector_terms,
         }),
         ..NodeAffinity::default()
     }
+}
+
+/// By the name of its object, as a DaemonSet does it.
+fn on_node(name: &str) -> NodeAffinity {
+    let term = NodeSelectorTerm {
+        match_fields: Some(vec![NodeSelectorRequirement {
+            key: "metadata.name".to_owned(),
+            operator: "In".to_owned(),
+            values: Some(vec![name.to_owned()]),
+        }]),
+        ..NodeSelectorTerm::default()
+    };
+    required(vec![term])
 }
 
 /// They have the ports of the node. A DaemonSet has one there anyway, so of those of its kind it is none but one.

@@ -41,6 +41,8 @@ pub struct Valid {
     pub renewal: Option<String>,
     /// Of a service that counts its members.
     pub members: Option<Members>,
+    /// Where its pods are, if each node has a volume.
+    pub homes: Option<Vec<Home>>,
     /// Since when pods at an address have to be, of a component that reads certificates only when it starts.
     pub certificates_since: BTreeMap<String, OffsetDateTime>,
     /// Of what kind the keys of its certificates are.
@@ -49,6 +51,8 @@ pub struct Valid {
     pub doubt: Option<String>,
     /// Why the CA that a user gives is not used, where the one before it is instead.
     pub refused_ca: Option<String>,
+    /// Why volumes are not as the settings say, while all else is.
+    pub refused_volume: Option<String>,
     /// How an Upgrade has its pods replaced.
     pub pace: Pace,
     /// Whether its pods stay as tf-operator has made them.
@@ -60,10 +64,36 @@ pub struct Valid {
 pub struct Members {
     /// Numbers, and how many there are to be.
     pub record: Record,
+    /// Whether that has been written before.
+    pub is_recorded: bool,
     /// Whether they have had a quorum: from then on nobody starts the service anew.
     pub had_quorum: bool,
     /// What of them is not as it shall be: reason and message.
     pub waits: Option<(&'static str, String)>,
+}
+
+/// A node with a volume, and the one pod there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// The node.
+    pub node: String,
+    /// The StatefulSet of the pod.
+    pub stateful_set: String,
+    /// The volume.
+    pub claim: Claim,
+    /// Whether its pod ends, and comes back no more.
+    pub ends: bool,
+}
+
+/// A PersistentVolumeClaim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Its name.
+    pub name: String,
+    /// The StorageClass, if it is not left to the cluster.
+    pub class: Option<String>,
+    /// The size, as the API server writes it.
+    pub size: String,
 }
 
 /// What a container runs.
@@ -224,10 +254,12 @@ pub(crate) mod tests {
             lacks_certificates: None,
             renewal: None,
             members: None,
+            homes: None,
             certificates_since: BTreeMap::new(),
             key: KeyKind::default(),
             doubt: None,
             refused_ca: None,
+            refused_volume: None,
             as_before: false,
             pace: Pace::default(),
         }

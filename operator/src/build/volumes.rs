@@ -1,12 +1,14 @@
 //! The volumes of a pod, and where its containers mount them. Names and paths are those of tf-operator.
 
 use k8s_openapi::api::core::v1::{
-    ConfigMapVolumeSource, EmptyDirVolumeSource, HostPathVolumeSource, ProjectedVolumeSource,
-    SecretProjection, SecretVolumeSource, Volume, VolumeMount, VolumeProjection,
+    ConfigMapVolumeSource, EmptyDirVolumeSource, HostPathVolumeSource,
+    PersistentVolumeClaimVolumeSource, ProjectedVolumeSource, SecretProjection, SecretVolumeSource,
+    Volume, VolumeMount, VolumeProjection,
 };
 
 use super::Valid;
 use super::certificates::parts;
+use super::valid::Home;
 use crate::component::{Access, Container, Source};
 use crate::kind::Workload;
 use crate::names::TRUST;
@@ -30,8 +32,8 @@ const OF_EVERY_NODE: [(&str, &str, bool); 4] = [
     ("var-crashes", "/var/crashes", true),
 ];
 
-/// Those of the pod.
-pub(super) fn build(valid: &Valid) -> Vec<Volume> {
+/// Those of the pod, with a volume where it is at home.
+pub(super) fn build(valid: &Valid, home: Option<&Home>) -> Vec<Volume> {
     let instance = &valid.instance;
     let mut volumes = vec![
         config_map(&instance.config_volume(), &valid.config_map()),
@@ -44,6 +46,10 @@ pub(super) fn build(valid: &Valid) -> Vec<Volume> {
     volumes
         .extend(folders.map(|one| host_path(&volume_of(one.folder), &one.path, Some("Directory"))));
     volumes.extend(valid.description.volumes.iter().map(|volume| match volume.source {
+        Source::Data(path) => match home {
+            Some(home) => claim(volume.name, &home.claim.name),
+            None => host_path(volume.name, path, Some("DirectoryOrCreate")),
+        },
         Source::Folder(path) => host_path(volume.name, path, Some("DirectoryOrCreate")),
         Source::Existing(path) => host_path(volume.name, path, None),
         Source::Empty => Volume {
@@ -119,6 +125,17 @@ fn secret(volume: &str, name: &str) -> Volume {
             secret_name: Some(name.to_owned()),
             default_mode: Some(0o440),
             ..SecretVolumeSource::default()
+        }),
+        ..Volume::default()
+    }
+}
+
+fn claim(volume: &str, name: &str) -> Volume {
+    Volume {
+        name: volume.to_owned(),
+        persistent_volume_claim: Some(PersistentVolumeClaimVolumeSource {
+            claim_name: name.to_owned(),
+            ..PersistentVolumeClaimVolumeSource::default()
         }),
         ..Volume::default()
     }

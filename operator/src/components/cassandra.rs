@@ -85,6 +85,7 @@ impl ComponentKind for Cassandra {
             volumes: [&node_manager::VOLUMES[..], &[place.logs, place.data]].concat(),
             passwords: own_passwords(given, reaper),
             credentials: credentials(given).into_iter().filter(is_of_keystone).collect(),
+            storage: settings.storage.clone(),
             ensemble: Some(Arc::new(Nodes { cql })),
             depends_on_release: settings.reaper_enabled.unwrap_or_default(),
             ..Description::default()

@@ -97,7 +97,7 @@ impl ComponentKind for Rabbitmq {
                 "keeps_cookie": keeps_cookie,
             }),
             volumes: vec![
-                Volume::folder("rabbitmq-data", "/var/lib/contrail/rabbitmq"),
+                Volume::data("rabbitmq-data", "/var/lib/contrail/rabbitmq"),
                 Volume::folder("rabbitmq-logs", "/var/log/contrail/rabbitmq"),
             ],
             status: fields(
@@ -109,6 +109,7 @@ impl ComponentKind for Rabbitmq {
                 .map(|secret| Credentials { folder: "rabbitmq", secret })
                 .into_iter()
                 .collect(),
+            storage: settings.storage.clone(),
             ensemble: Some(Arc::new(Nodes)),
             ..Description::default()
         })

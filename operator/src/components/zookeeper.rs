@@ -88,9 +88,10 @@ impl ComponentKind for Zookeeper {
                 "superuser": SUPER,
             }),
             volumes: vec![
-                Volume::folder("zookeeper-data", "/var/lib/contrail/zookeeper"),
+                Volume::data("zookeeper-data", "/var/lib/contrail/zookeeper"),
                 Volume::folder("zookeeper-logs", "/var/log/contrail/zookeeper"),
             ],
+            storage: settings.storage,
             ensemble: Some(Arc::new(Servers { client, secure: SECURE, quorum, election })),
             ..Description::default()
         })

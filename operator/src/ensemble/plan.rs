@@ -57,6 +57,15 @@ pub enum Step {
     Scale(i32),
     /// The service is notified.
     Change(Change),
+    /// A pod at this address, where each node has a volume of its own.
+    Settle(String),
+    /// No pod at this address any more, in the same case.
+    Vacate {
+        /// Which.
+        address: String,
+        /// Why.
+        why: &'static str,
+    },
     /// A pod is deleted, and made again by its StatefulSet.
     Restart {
         /// Which.
@@ -85,23 +94,16 @@ pub fn next(now: &Situation<'_>) -> Step {
     if let Some(step) = make_stuck_again(pods, &view.serving) {
         return step;
     }
-    // One that is neither member nor wanted. Where it is made again nothing is free yet, unless a member is missing.
-    let is_misplaced = |pod: &&Seat| {
-        !pod.address.is_empty() && !view.has(&pod.address) && !wanted.contains(&pod.address)
-    };
-    if let Some(pod) = pods.iter().find(is_misplaced) {
-        return Step::Restart { pod: pod.pod.clone(), why: "it is where none is to run any more" };
+    if let Some(step) = leave_where_none_is_to_run(now) {
+        return step;
     }
     let is_missing =
         |member: &&Member| wanted.contains(&member.host) && !view.serving.contains(&member.host);
     if let Some(member) = view.members.iter().find(is_missing) {
         // Fewer pods than members: a user has taken one away.
-        let members = count(view.members.len());
-        return if now.record.replicas < members {
-            Step::Scale(members)
-        } else {
+        return more_pods(now, count(view.members.len()), &member.host).unwrap_or_else(|| {
             Step::Wait(format!("waits for the member on {} to serve", member.host))
-        };
+        });
     }
     if let Some(missing) = wanted.iter().find(|address| !view.has(address)) {
         return gone_for_good(now).unwrap_or_else(|| join(now, missing));
@@ -110,7 +112,7 @@ pub fn next(now: &Situation<'_>) -> Step {
         return leave(now, leaving);
     }
     // More pods than members: those that have left.
-    if now.record.replicas > count(wanted.len()) {
+    if now.record.homes.is_none() && now.record.replicas > count(wanted.len()) {
         return Step::Scale(now.record.replicas - 1);
     }
     if pods.len() != wanted.len() {
@@ -168,11 +170,37 @@ fn join(now: &Situation<'_>, missing: &str) -> Step {
     if let Some(pod) = new.next() {
         return Step::Wait(format!("waits for {} to catch up with the others", pod.address));
     }
-    let with_one_more = count(view.members.len()) + 1;
-    if record.replicas < with_one_more {
-        return Step::Scale(with_one_more);
+    more_pods(now, count(view.members.len()) + 1, missing)
+        .unwrap_or_else(|| Step::Wait(format!("waits for a pod on {missing}")))
+}
+
+/// As many pods as there are to be, if they are fewer; where each node has a volume, one at this address.
+fn more_pods(now: &Situation<'_>, replicas: i32, address: &str) -> Option<Step> {
+    match &now.record.homes {
+        Some(homes) => (!homes.contains_key(address)).then(|| Step::Settle(address.to_owned())),
+        None => (now.record.replicas < replicas).then_some(Step::Scale(replicas)),
     }
-    Step::Wait(format!("waits for a pod on {missing}"))
+}
+
+/// A pod that is neither a member nor wanted. Where it is made again nothing is free yet, unless a member is missing.
+fn leave_where_none_is_to_run(now: &Situation<'_>) -> Option<Step> {
+    let is_left = |address: &String| !now.view.has(address) && !now.wanted.contains(address);
+    let why = "it is where none is to run any more";
+    if let Some(homes) = &now.record.homes {
+        let address = homes.keys().find(|address| is_left(address))?.clone();
+        return Some(Step::Vacate { address, why });
+    }
+    let is_misplaced = |pod: &&Seat| !pod.address.is_empty() && is_left(&pod.address);
+    let pod = now.pods.iter().find(is_misplaced)?;
+    Some(Step::Restart { pod: pod.pod.clone(), why })
+}
+
+/// The pod of a member ends, and does not come back where it is.
+fn end_pod(now: &Situation<'_>, pod: &Seat, why: &'static str) -> Step {
+    match &now.record.homes {
+        Some(_) => Step::Vacate { address: pod.address.clone(), why },
+        None => Step::Restart { pod: pod.pod.clone(), why },
+    }
 }
 
 /// Where one that comes needs all others: first the member goes that does not serve and is to leave anyway.
@@ -183,9 +211,7 @@ fn gone_for_good(now: &Situation<'_>) -> Option<Step> {
     let gone = view.members.iter().find(is_gone).filter(|_| *joins == Joins::ByStreaming)?;
     Some(match pods.iter().find(|pod| pod.address == gone.host) {
         None => Step::Change(Change::Remove(gone.clone())),
-        Some(pod) if pod.is_stuck => {
-            Step::Restart { pod: pod.pod.clone(), why: "its member is to leave, and does not run" }
-        }
+        Some(pod) if pod.is_stuck => end_pod(now, pod, "its member is to leave, and does not run"),
         // It is only being started again, or its node is away.
         Some(_) => Step::Wait(format!(
             "waits for the member on {}, which is to leave, as none can come while one is down; if its node is lost for good, \
@@ -207,9 +233,7 @@ fn leaves_next(now: &Situation<'_>) -> Option<Member> {
 fn leave(now: &Situation<'_>, leaving: Member) -> Step {
     let runs = |pod: &&Seat| pod.address == leaving.host;
     match now.pods.iter().find(runs) {
-        Some(pod) if now.leaves == Leaves::AfterItsPod => {
-            Step::Restart { pod: pod.pod.clone(), why: "its member leaves" }
-        }
+        Some(pod) if now.leaves == Leaves::AfterItsPod => end_pod(now, pod, "its member leaves"),
         _ => Step::Change(Change::Remove(leaving)),
     }
 }

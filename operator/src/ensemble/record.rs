@@ -1,6 +1,6 @@
 //! What has to outlast the operator of an ensemble's members: their numbers, with whom it was first started,
-//! and how many pods it was given last. It is an annotation of the StatefulSet, so it is there before the first
-//! pod is.
+//! and how many pods it was given last. It is an annotation of the StatefulSet, or, where each node has one, of the
+//! ConfigMap, so it is there before the first pod is.
 
 use std::collections::BTreeMap;
 
@@ -25,13 +25,16 @@ pub struct Record {
     pub replicas: i32,
     /// How many of them are members.
     pub members: i32,
+    /// Where each node has a volume: the nodes that have a pod, by address. Kubernetes chooses none of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub homes: Option<BTreeMap<String, String>>,
 }
 
 impl Record {
-    /// What the StatefulSet has of it.
+    /// What the object has of it.
     #[must_use]
-    pub fn read(stateful_set: Option<&DynamicObject>) -> Option<Self> {
-        serde_json::from_str(stateful_set?.annotations().get(ANNOTATION)?).ok()
+    pub fn read(object: Option<&DynamicObject>) -> Option<Self> {
+        serde_json::from_str(object?.annotations().get(ANNOTATION)?).ok()
     }
 
     /// That of one that is started on these addresses.
@@ -39,7 +42,15 @@ impl Record {
     pub fn first(addresses: &[String]) -> Self {
         let count = i32::try_from(addresses.len()).unwrap_or(i32::MAX);
         let first = addresses.to_vec();
-        Self { ids: BTreeMap::new(), first, replicas: count, members: count }.with(addresses)
+        let ids = BTreeMap::new();
+        Self { ids, first, replicas: count, members: count, homes: None }.with(addresses)
+    }
+
+    /// With a pod on exactly these nodes, which are by their addresses.
+    #[must_use]
+    pub fn at_home(self, homes: BTreeMap<String, String>) -> Self {
+        let replicas = i32::try_from(homes.len()).unwrap_or(i32::MAX);
+        Self { replicas, homes: Some(homes), ..self }
     }
 
     /// With a number for each of these addresses, and for no others but those that start together. A number

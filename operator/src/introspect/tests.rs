@@ -118,7 +118,14 @@ fn cluster(authorities: &Authorities) -> Cache {
     put(
         &cache,
         Kind::DaemonSet,
-        json!({"metadata": {"name": "v1-vrouter-daemonset", "namespace": "tf", "uid": "1", "resourceVersion": "1"}}),
+        json!({"metadata": {"name": "v1-vrouter-daemonset", "namespace": "tf", "uid": "1", "resourceVersion": "1",
+            "ownerReferences": [{"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Vrouter", "name": "v1", "uid": "v1",
+                "controller": true}]}}),
+    );
+    put(
+        &cache,
+        Kind::Component("Vrouter"),
+        json!({"metadata": {"name": "v1", "namespace": "tf", "uid": "v1", "resourceVersion": "1"}}),
     );
     cache
 }
@@ -225,7 +232,11 @@ async fn a_daemon_that_drips_keeps_no_other_namespace_waiting() {
     daemon(&ours, "127.0.76.2", port, page("Functional", "Up", "")).await;
     let cache = cluster(&ours);
     put(&cache, Kind::Pod, pod("w1", "127.0.76.1"));
-    for (kind, name) in [(Kind::ConfigMap, TRUST), (Kind::DaemonSet, "v1-vrouter-daemonset")] {
+    for (kind, name) in [
+        (Kind::ConfigMap, TRUST),
+        (Kind::DaemonSet, "v1-vrouter-daemonset"),
+        (Kind::Component("Vrouter"), "v1"),
+    ] {
         let mut other = (*cache.get(kind, "tf", name).unwrap()).clone();
         other.metadata.namespace = Some("other".to_owned());
         cache.put(kind, other);

@@ -16,7 +16,7 @@ use crate::build::Intent;
 use crate::cache::Cache;
 use crate::kind::Kind;
 use crate::metrics::Metrics;
-use crate::names::{ADOPT, APPLIED};
+use crate::names::{ADOPT, APPLIED, NODE};
 use crate::object::controller_of;
 
 /// Why not all is as it shall be. What was written before stays.
@@ -41,7 +41,12 @@ pub(super) async fn apply(
     fetched: &Fetched,
     intents: &[Intent],
 ) -> Result<(), ApplyError> {
-    for intent in intents {
+    let is_home =
+        |one: &Intent| one.kind == Kind::StatefulSet && one.object.annotations().contains_key(NODE);
+    // Without a node there are none, and those that there are stay.
+    let has_homes = intents.iter().any(is_home);
+    // Volumes have been looked at before.
+    for intent in intents.iter().filter(|intent| intent.kind != Kind::PersistentVolumeClaim) {
         let live = fetched.owned.get(&(intent.kind, intent.name.clone()));
         if live.is_some_and(|live| is_so(&intent.object, live)) {
             metrics.skipped(intent.kind);
@@ -50,14 +55,20 @@ pub(super) async fn apply(
         apply_one(ctx, cache, fetched, intent).await?;
     }
     for ((kind, name), live) in &fetched.owned {
-        // Only a budget is wanted at one time and not at another; all else goes with its owner. Anyone who may make
-        // objects can give them our label and owner.
-        if *kind != Kind::PodDisruptionBudget
-            || intents.iter().any(|one| one.kind == *kind && one.name == *name)
-        {
+        if intents.iter().any(|one| one.kind == *kind && one.name == *name) {
             continue;
         }
-        delete(ctx, *kind, live).await?;
+        // Only a budget is wanted at one time and not at another, and the StatefulSet of a node that has been given up and its pod
+        // has ended; all else goes with its owner. Anyone who may make objects can give them our label and owner.
+        let is_over = match kind {
+            Kind::PodDisruptionBudget => true,
+            Kind::StatefulSet => has_homes && live.annotations().contains_key(NODE),
+            _ => false,
+        };
+        if is_over {
+            delete(ctx, *kind, live).await?;
+            cache.mark_going(*kind, live);
+        }
     }
     Ok(())
 }

@@ -179,7 +179,8 @@ pub(super) async fn issue(
         }
     }
     let (why, poll) = waits.map(|(why, poll)| (Some(why), Some(poll))).unwrap_or_default();
-    say_what_is_missing(valid, &certificates, fetched.owned.contains_key(&valid.keeper()), why);
+    let is_started = fetched.keepers(valid.workload).next().is_some();
+    say_what_is_missing(valid, &certificates, is_started, why);
     let addresses = subjects.iter().map(|subject| subject.address.as_str());
     let parts = parts::split(addresses, std::mem::take(&mut certificates.data), stored);
     let parts = parts.ok_or(Error::TooManyCertificates(subjects.len()))?;

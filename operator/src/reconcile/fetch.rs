@@ -14,7 +14,7 @@ use crate::cache::Cache;
 use crate::canary::{Pace, pace};
 use crate::cluster::Cluster;
 use crate::components;
-use crate::kind::Kind;
+use crate::kind::{Kind, Workload};
 use crate::names::Instance;
 use crate::node::Node;
 use crate::object::{controller_of, is_controlled_by};
@@ -38,6 +38,8 @@ pub struct Fetched {
     pub labelled: Vec<Pod>,
     /// What the operator has made for the object, by kind and name.
     pub owned: BTreeMap<(Kind, String), Arc<DynamicObject>>,
+    /// The volumes of its nodes, by name; they outlast the object.
+    pub claims: BTreeMap<String, Arc<DynamicObject>>,
     /// The components around it.
     pub peers: Peers,
     /// What the cluster says of itself.
@@ -74,6 +76,9 @@ impl Fetched {
                 owned.insert((kind, one.name_any()), one);
             }
         }
+        let claims = cache.list(Kind::PersistentVolumeClaim, &namespace).into_iter();
+        let claims = claims.filter(|claim| instance.has_labels(claim));
+        let claims = claims.map(|claim| (claim.name_any(), claim)).collect();
         let keepers: Vec<String> = owned
             .iter()
             .filter(|((kind, _), _)| [Kind::StatefulSet, Kind::DaemonSet].contains(kind))
@@ -102,6 +107,7 @@ impl Fetched {
             pods,
             labelled,
             owned,
+            claims,
             peers,
             cluster,
             profiles,
@@ -116,6 +122,12 @@ impl Fetched {
     #[must_use]
     pub fn namespace(&self) -> String {
         self.object.namespace().unwrap_or_default()
+    }
+
+    /// The StatefulSets or DaemonSets that keep its usual pods: one, or one for each node.
+    pub fn keepers(&self, workload: Workload) -> impl Iterator<Item = &Arc<DynamicObject>> {
+        let all = self.owned.iter().filter(move |((kind, _), _)| *kind == workload.kind());
+        all.map(|(_, keeper)| keeper)
     }
 
     /// The object's name.

@@ -18,8 +18,8 @@ use crate::ensemble::plan::{Seat, Situation, Step, make_stuck_again, next};
 use crate::ensemble::{Access, Change, Ensemble, Leaves, View};
 use crate::ensembles::simulated::Pods;
 use crate::exec::InPods;
-use crate::kind::Kind;
-use crate::node::addresses_of;
+use crate::kind::Workload;
+use crate::node::{Node, addresses_of};
 use crate::pod::Pod;
 
 /// Until it is looked at again, while something is left to do.
@@ -76,7 +76,7 @@ pub(super) async fn plan(
     else {
         return Ok(None);
     };
-    let runs = fetched.owned.contains_key(&(Kind::StatefulSet, valid.instance.stateful_set()));
+    let runs = fetched.keepers(Workload::StatefulSet).next().is_some();
     if !runs || valid.stopped.is_some() || valid.nodes.is_empty() {
         return Ok(None);
     }
@@ -119,7 +119,7 @@ pub(super) async fn plan(
                 Step::Wait("the members serve for the first time".to_owned())
             };
             members.had_quorum = true;
-            say(&mut members, &step);
+            say(&mut members, &valid.nodes, &step);
             let is_settled = step == Step::Settled;
             // As it will be with what was just recorded.
             let seen = format!("{wanted:?} {seats:?} {:?} {:?}", members.record, valid.pace);
@@ -215,7 +215,8 @@ async fn if_spared(
 }
 
 /// What is awaited, and how many pods there are to be.
-fn say(members: &mut Members, step: &Step) {
+fn say(members: &mut Members, nodes: &[Node], step: &Step) {
+    let mut homes = members.record.homes.clone().unwrap_or_default();
     let message = match step {
         Step::Settled => return,
         Step::Wait(why) => why.clone(),
@@ -228,6 +229,18 @@ fn say(members: &mut Members, step: &Step) {
         }
         Step::Change(Change::Remove(member)) => {
             format!("server {} on {} leaves", member.id, member.host)
+        }
+        Step::Settle(address) => {
+            let is_it = |node: &&Node| node.address.as_ref() == Some(address);
+            let node = nodes.iter().find(is_it).map_or(address, |node| &node.name);
+            homes.insert(address.clone(), node.clone());
+            members.record = members.record.clone().at_home(homes);
+            format!("is given a pod on {node}")
+        }
+        Step::Vacate { address, why } => {
+            let node = homes.remove(address);
+            members.record = members.record.clone().at_home(homes);
+            format!("the pod on {} ends: {why}", node.as_ref().unwrap_or(address))
         }
         Step::Restart { pod, why } => format!("pod {pod} is started again: {why}"),
     };
@@ -253,7 +266,7 @@ pub(super) async fn act(
 ) -> Result<(), Error> {
     let namespace = fetched.namespace();
     match &plan.step {
-        Step::Settled | Step::Wait(_) | Step::Scale(_) => {}
+        Step::Settled | Step::Wait(_) | Step::Scale(_) | Step::Settle(_) | Step::Vacate { .. } => {}
         Step::Restart { pod, .. } => {
             delete_pod(ctx, fetched, pod).await?;
         }
@@ -287,14 +300,16 @@ fn pods(fetched: &Fetched) -> BTreeMap<String, String> {
 }
 
 fn seats(fetched: &Fetched, valid: &Valid) -> Vec<Seat> {
-    let stateful_set = fetched.owned.get(&(Kind::StatefulSet, valid.instance.stateful_set()));
-    let last = stateful_set.and_then(|set| last_revision(set));
     let now = OffsetDateTime::now_utc();
+    let is_of_before = |pod: &Pod| {
+        let set = pod.keeper.as_ref().and_then(|keeper| fetched.owned.get(keeper));
+        let last = set.and_then(|set| last_revision(set));
+        last.is_some_and(|last| pod.revision.as_deref() != Some(last))
+    };
     let seat = |pod: &Pod| Seat {
         pod: pod.name.clone(),
         address: pod.address.clone().unwrap_or_default(),
-        is_outdated: last.is_some_and(|last| pod.revision.as_deref() != Some(last))
-            || has_old_certificates(pod, valid, now),
+        is_outdated: is_of_before(pod) || has_old_certificates(pod, valid, now),
         has_lost_data: pod.has_lost_data,
         is_going: pod.is_going,
         is_stuck: pod.trouble.is_some(),

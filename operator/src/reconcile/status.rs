@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use super::fetch::Fetched;
 use super::validate::Invalid;
+use super::volumes;
 use crate::build::Valid;
 use crate::canary::{HELD, ON_HOLD};
 use crate::kind::{Kind, Workload};
@@ -221,6 +222,9 @@ fn awaited(fetched: &Fetched, valid: &Valid, pods: &Pods) -> Option<(&'static st
     if pods.ready < pods.wanted {
         return Some(("PodsNotReady", pods.waits()));
     }
+    if let Some(message) = volumes::growing(fetched, valid) {
+        return Some(("VolumesGrow", message));
+    }
     if let Some(pod) = fetched.pods.iter().find(|pod| valid.is_misplaced(pod)) {
         let message =
             format!("pod {} is on {}, which is not to run it, and moves", pod.name, pod.node);
@@ -296,21 +300,28 @@ impl Pods {
         let is_seen = |live: &&Arc<DynamicObject>| {
             Some(number(live, "/status/observedGeneration")) == live.metadata.generation
         };
-        let seen = fetched.owned.get(&valid.keeper()).filter(is_seen);
         let mut wanted = valid.replicas();
         // A rollout is over only when the controller has seen the last template and replaced every pod.
-        let current = seen.is_some_and(|live| match valid.workload {
+        let current = match valid.workload {
             Workload::StatefulSet => {
-                let replicas = number(live, "/spec/replicas");
-                number(live, "/status/updatedReplicas") >= replicas && replicas == i64::from(wanted)
+                let sets: Vec<_> = fetched.keepers(valid.workload).collect();
+                let is_current = |set: &&Arc<DynamicObject>| {
+                    is_seen(set)
+                        && number(set, "/status/updatedReplicas") >= number(set, "/spec/replicas")
+                };
+                let replicas: i64 = sets.iter().map(|set| number(set, "/spec/replicas")).sum();
+                sets.iter().all(is_current) && replicas == i64::from(wanted) && !sets.is_empty()
             }
             Workload::DaemonSet => {
-                // Not on nodes with a taint that its pods do not tolerate.
-                let desired = number(live, "/status/desiredNumberScheduled");
-                wanted = i32::try_from(desired).unwrap_or(wanted).min(wanted);
-                number(live, "/status/updatedNumberScheduled") >= desired
+                let seen = fetched.owned.get(&valid.keeper()).filter(is_seen);
+                seen.is_some_and(|live| {
+                    // Not on nodes with a taint that its pods do not tolerate.
+                    let desired = number(live, "/status/desiredNumberScheduled");
+                    wanted = i32::try_from(desired).unwrap_or(wanted).min(wanted);
+                    number(live, "/status/updatedNumberScheduled") >= desired
+                })
             }
-        });
+        };
         let ready = fetched.pods.iter().filter(|pod| pod.is_ready).count();
         let trouble = fetched.pods.iter().filter(|pod| !pod.is_ready).find_map(|pod| {
             let trouble = pod.trouble.as_deref()?;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::fetch::Fetched;
-use super::{nested, status};
+use super::{nested, status, volumes};
 use crate::build::certificates::parts;
 use crate::build::{Image, Members, Valid};
 use crate::component::{ComponentKind, Description, Given as About, SettingsError, word};
@@ -97,9 +97,12 @@ pub fn validate(component: &dyn ComponentKind, fetched: &Fetched) -> Result<Vali
     nested::workloads_are_gone(fetched, &instance)?;
     let stopped = names::stopped(&fetched.object, fetched.manager.as_deref());
     let waits_for = waits_for(component, fetched, &instance, &description);
-    let members =
-        description.ensemble.is_some().then(|| members(fetched, &instance, &nodes, &addresses));
-    Ok(Valid {
+    volumes::are_as_before(fetched, &description)?;
+    let members = description
+        .ensemble
+        .is_some()
+        .then(|| members(fetched, &instance, &description, &nodes, &addresses));
+    let mut valid = Valid {
         instance,
         workload,
         description,
@@ -112,13 +115,17 @@ pub fn validate(component: &dyn ComponentKind, fetched: &Fetched) -> Result<Vali
         lacks_certificates: None,
         renewal: None,
         members,
+        homes: None,
         certificates_since: BTreeMap::new(),
         key: known.release.key(key_length(fetched)),
         doubt,
         refused_ca: None,
+        refused_volume: None,
         pace: fetched.pace.clone(),
         as_before: false,
-    })
+    };
+    volumes::settle(fetched, &mut valid);
+    Ok(valid)
 }
 
 fn unreadable(error: serde_json::Error) -> Invalid {
@@ -275,19 +282,30 @@ fn release(fetched: &Fetched, given: &[Given]) -> Known {
     Known::of(annotation.map(String::as_str), given.iter().filter_map(|one| one.image.as_deref()))
 }
 
-/// What its StatefulSet has on record, else that of a service that is started now.
+/// What is on record of it, else that of a service that is started now.
 fn members(
     fetched: &Fetched,
     instance: &Instance,
+    description: &Description,
     nodes: &[Node],
     addresses: &[String],
 ) -> Members {
-    let stateful_set = fetched.owned.get(&(Kind::StatefulSet, instance.stateful_set()));
-    let record = Record::read(stateful_set.map(|set| &**set))
-        .unwrap_or_else(|| Record::first(&addresses_of(nodes)));
+    let has_volumes = description.storage.is_some();
+    let keeper = if has_volumes {
+        (Kind::ConfigMap, instance.config_map())
+    } else {
+        (Kind::StatefulSet, instance.stateful_set())
+    };
+    let read = Record::read(fetched.owned.get(&keeper).map(|keeper| &**keeper));
+    let is_recorded = read.is_some();
+    let mut record = read.unwrap_or_else(|| Record::first(&addresses_of(nodes)));
+    if has_volumes {
+        let homes = volumes::homes_of(fetched, record.homes.take(), nodes);
+        record = record.at_home(homes);
+    }
     let conditions = status::before(fetched).common.conditions.unwrap_or_default();
     let had_quorum = conditions.iter().any(|one| one.type_ == HAD_QUORUM && one.status == "True");
-    Members { record: record.with(addresses), had_quorum, waits: None }
+    Members { record: record.with(addresses), is_recorded, had_quorum, waits: None }
 }
 
 /// What it waits for. Once its pods have been started they are kept as they shall be, whatever becomes of what they
@@ -298,7 +316,7 @@ fn waits_for(
     instance: &Instance,
     description: &Description,
 ) -> Option<String> {
-    if fetched.owned.contains_key(&instance.keeper(component.workload())) {
+    if fetched.keepers(component.workload()).next().is_some() {
         return None;
     }
     if let Some(why) = nested::pods_end(fetched, instance) {

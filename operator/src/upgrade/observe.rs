@@ -14,11 +14,11 @@ use crate::cache::Cache;
 use crate::canary::{is_at_work, phase};
 use crate::component::word;
 use crate::introspect::{self, Introspect};
-use crate::kind::{Kind, Workload};
+use crate::kind::Kind;
 use crate::names::Instance;
 use crate::node::Node;
 use crate::object::is_controlled_by;
-use crate::pod::labelled;
+use crate::pod::{keepers, labelled};
 
 /// The services that the Manager has made, with their pods, and what their daemons have said last.
 pub(super) fn services(
@@ -35,7 +35,8 @@ pub(super) fn services(
                 continue;
             }
             let instance = Instance { word: word(facts), name: object.name_any() };
-            let keepers = keepers(cache, &namespace, &instance);
+            let keepers = keepers(cache, &namespace, &object.uid().unwrap_or_default());
+            let keepers: Vec<String> = keepers.iter().filter_map(|keeper| keeper.uid()).collect();
             let is_kept = |pod: &DynamicObject| {
                 keepers.is_empty() || keepers.iter().any(|keeper| is_controlled_by(pod, keeper))
             };
@@ -60,15 +61,6 @@ pub(super) fn drained(cache: &Cache, upgrade: &str) -> BTreeSet<String> {
     let nodes = cache.list(Kind::Node, "").into_iter().map(|node| Node::of(&node));
     let nodes = nodes.filter(|node| node.drained_for.as_deref() == Some(upgrade));
     nodes.map(|node| node.name).collect()
-}
-
-/// The UIDs of what keeps its pods, where that is no Deployment.
-fn keepers(cache: &Cache, namespace: &str, instance: &Instance) -> Vec<String> {
-    let keeper = |workload: Workload| {
-        let (kind, name) = instance.keeper(workload);
-        cache.get(kind, namespace, &name)?.metadata.uid.clone()
-    };
-    [Workload::StatefulSet, Workload::DaemonSet].into_iter().filter_map(keeper).collect()
 }
 
 /// Another Upgrade of the Manager that is at work, or that waits and is older; in words. Of those that wait none is named: which

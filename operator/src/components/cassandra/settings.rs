@@ -34,7 +34,7 @@ const DATABASE: Place = Place {
     node_manager: DATABASE_NODE_MANAGER,
     configuration: "database-nodemgr.conf",
     nodes: "ANALYTICSDB_NODES",
-    data: Volume::folder("database-cassandra-data", "/var/lib/contrail/database"),
+    data: Volume::data("database-cassandra-data", "/var/lib/contrail/database"),
     logs: logs("/var/log/contrail/database"),
 };
 const CONFIG_DATABASE: Place = Place {
@@ -42,7 +42,7 @@ const CONFIG_DATABASE: Place = Place {
     node_manager: CONFIG_DATABASE_NODE_MANAGER,
     configuration: "config-database-nodemgr.conf",
     nodes: "CONFIGDB_NODES",
-    data: Volume::folder("config-database-cassandra-data", "/var/lib/contrail/config-database"),
+    data: Volume::data("config-database-cassandra-data", "/var/lib/contrail/config-database"),
     logs: logs("/var/log/contrail/config-database"),
 };
 

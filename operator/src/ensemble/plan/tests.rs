@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::*;
 
 /// An ensemble, its StatefulSet, and a scheduler, which do what is asked of them and take their time.
+#[derive(Clone)]
 struct World {
     wanted: Vec<String>,
     members: Vec<Member>,
@@ -63,6 +64,13 @@ impl World {
         Self { joins: Joins::ByStreaming, ..Self::new(wanted, seed) }
     }
 
+    /// And the same where each node has a volume.
+    fn and_at_home(self) -> [Self; 2] {
+        let homes = self.wanted.iter().map(|address| (address.clone(), address.clone()));
+        let record = self.record.clone().at_home(homes.collect());
+        [self.clone(), Self { record, ..self }]
+    }
+
     fn chance(&mut self, of: usize) -> usize {
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         usize::try_from(self.random >> 33).unwrap() % of
@@ -70,13 +78,12 @@ impl World {
 
     /// What the rest of the cluster does meanwhile: some of it, or nothing.
     fn pass_time(&mut self) {
-        while self.pods.len() > usize::try_from(self.record.replicas).unwrap() {
-            self.pods.pop_last();
+        match self.record.homes.clone() {
+            Some(homes) => self.make_pods_at_home(&homes),
+            None => self.make_pods(),
         }
-        for ordinal in 0..self.record.replicas {
-            self.pods.entry(ordinal).or_default();
-        }
-        for ordinal in 0..self.record.replicas {
+        let ordinals: Vec<_> = self.pods.keys().copied().collect();
+        for ordinal in ordinals {
             if self.chance(2) == 0 {
                 continue;
             }
@@ -108,6 +115,28 @@ impl World {
             assert!(self.wanted.contains(host), "{host} comes where none is wanted");
             let id = self.members.iter().map(|one| one.id).max().unwrap_or_default() + 1;
             self.members.push(Member { id, host: host.clone() });
+        }
+    }
+
+    fn make_pods(&mut self) {
+        while self.pods.len() > usize::try_from(self.record.replicas).unwrap() {
+            self.pods.pop_last();
+        }
+        for ordinal in 0..self.record.replicas {
+            self.pods.entry(ordinal).or_default();
+        }
+    }
+
+    /// One on each node that has a StatefulSet, and runs.
+    fn make_pods_at_home(&mut self, homes: &BTreeMap<String, String>) {
+        assert_eq!(usize::try_from(self.record.replicas).unwrap(), homes.len());
+        self.pods.retain(|_, pod| homes.contains_key(&pod.address));
+        for address in homes.keys() {
+            let is_there = self.pods.values().any(|pod| pod.address == *address);
+            if !is_there && !self.lost.contains(address) && self.chance(2) == 0 {
+                let ordinal = self.pods.last_key_value().map_or(0, |(last, _)| last + 1);
+                self.pods.insert(ordinal, Placed { address: address.clone(), ..Placed::default() });
+            }
         }
     }
 
@@ -168,7 +197,10 @@ impl World {
     fn act(&mut self, step: &Step) {
         match step {
             Step::Settled | Step::Wait(_) => {}
-            Step::Scale(replicas) => self.record.replicas = *replicas,
+            Step::Scale(replicas) => {
+                assert_eq!(self.record.homes, None, "each node has its own");
+                self.record.replicas = *replicas;
+            }
             Step::Change(Change::Add(member)) => {
                 assert!(self.serving().contains(&member.host), "{member:?} has not caught up");
                 assert!(
@@ -189,10 +221,22 @@ impl World {
                     pod.serves = false;
                 }
             }
+            Step::Settle(address) => {
+                assert!(self.wanted.contains(address), "{address}");
+                let mut homes = self.record.homes.take().unwrap();
+                assert_eq!(homes.insert(address.clone(), address.clone()), None, "{address}");
+                self.record = self.record.clone().at_home(homes);
+            }
+            Step::Vacate { address, .. } => {
+                assert!(!self.wanted.contains(address), "{address}");
+                let mut homes = self.record.homes.take().unwrap();
+                assert!(homes.remove(address).is_some(), "{address}");
+                self.record = self.record.clone().at_home(homes);
+            }
             Step::Restart { pod, .. } => {
                 let ordinal: i32 = pod.parse().unwrap();
                 let pod = self.pods.insert(ordinal, Placed::default()).unwrap();
-                if self.wanted.contains(&pod.address) {
+                if self.record.homes.is_some() || self.wanted.contains(&pod.address) {
                     // The scheduler may choose any that is free, and only one is.
                     self.pods.get_mut(&ordinal).unwrap().address = pod.address;
                 }
@@ -236,30 +280,36 @@ fn told(steps: &[Step]) -> Vec<String> {
 #[test]
 fn members_come_and_go_one_at_a_time_with_all_that_stay_serving() {
     for seed in 0..300 {
-        let mut world = World::new(&["a", "b", "c"], seed);
-        assert_eq!(world.settle(), []);
-        world.wanted = addresses(&["a", "b", "c", "d", "e"]);
-        let steps = world.settle();
-        assert_eq!(told(&steps).len(), 2, "{steps:?}");
-        let scaled = |count| steps.contains(&Step::Scale(count));
-        assert!(scaled(4) && scaled(5), "{steps:?}");
-        world.wanted = addresses(&["b", "d", "e"]);
-        let steps = world.settle();
-        assert_eq!(told(&steps), ["-c", "-a"], "the leader is the last");
-        world.wanted = addresses(&["d"]);
-        world.settle();
-        world.wanted = addresses(&["a", "b", "c"]);
-        world.settle();
+        for mut world in World::new(&["a", "b", "c"], seed).and_at_home() {
+            assert_eq!(world.settle(), []);
+            world.wanted = addresses(&["a", "b", "c", "d", "e"]);
+            let steps = world.settle();
+            assert_eq!(told(&steps).len(), 2, "{steps:?}");
+            let has = |step: Step| steps.contains(&step);
+            let grows = match world.record.homes {
+                None => has(Step::Scale(4)) && has(Step::Scale(5)),
+                Some(_) => has(Step::Settle("d".into())) && has(Step::Settle("e".into())),
+            };
+            assert!(grows, "{steps:?}");
+            world.wanted = addresses(&["b", "d", "e"]);
+            let steps = world.settle();
+            assert_eq!(told(&steps), ["-c", "-a"], "the leader is the last");
+            world.wanted = addresses(&["d"]);
+            world.settle();
+            world.wanted = addresses(&["a", "b", "c"]);
+            world.settle();
+        }
     }
 }
 
 #[test]
 fn one_comes_before_another_goes() {
     for seed in 0..300 {
-        let mut world = World::new(&["a", "b", "c"], seed);
-        world.wanted = addresses(&["a", "b", "d"]);
-        let steps = world.settle();
-        assert_eq!(told(&steps), ["+d", "-c"]);
+        for mut world in World::new(&["a", "b", "c"], seed).and_at_home() {
+            world.wanted = addresses(&["a", "b", "d"]);
+            let steps = world.settle();
+            assert_eq!(told(&steps), ["+d", "-c"]);
+        }
     }
 }
 
@@ -279,55 +329,65 @@ fn a_member_on_a_lost_node_is_replaced_when_the_node_is_not_wanted_any_more() {
 #[test]
 fn where_none_comes_while_one_is_down_a_member_that_is_gone_for_good_goes_first() {
     for seed in 0..300 {
-        let mut world = World::streaming(&["a", "b", "c"], seed);
-        // One that serves stays until the other has come.
-        world.wanted = addresses(&["a", "b", "d"]);
-        assert_eq!(told(&world.settle()), ["-c"]);
-        world.lost.insert("d".to_owned());
-        world.pods.values_mut().filter(|pod| pod.address == "d").for_each(|pod| pod.serves = false);
-        world.wanted = addresses(&["a", "b", "e"]);
-        for _ in 0..20 {
-            world.pass_time();
-            let Step::Wait(why) = world.step() else { panic!("its pod may come back") };
-            assert!(why.contains("delete the node"), "{why}");
+        for mut world in World::streaming(&["a", "b", "c"], seed).and_at_home() {
+            // One that serves stays until the other has come.
+            world.wanted = addresses(&["a", "b", "d"]);
+            assert_eq!(told(&world.settle()), ["-c"]);
+            world.lost.insert("d".to_owned());
+            world
+                .pods
+                .values_mut()
+                .filter(|pod| pod.address == "d")
+                .for_each(|pod| pod.serves = false);
+            world.wanted = addresses(&["a", "b", "e"]);
+            for _ in 0..20 {
+                world.pass_time();
+                let Step::Wait(why) = world.step() else { panic!("its pod may come back") };
+                assert!(why.contains("delete the node"), "{why}");
+            }
+            // The node is deleted, and its pod made again, on another one if there is one by then.
+            if world.record.homes.is_some() {
+                world.pods.retain(|_, pod| pod.address != "d");
+            }
+            for pod in world.pods.values_mut().filter(|pod| pod.address == "d") {
+                *pod = Placed::default();
+            }
+            let steps = world.settle();
+            assert_eq!(told(&steps), ["-d"], "{steps:?}");
         }
-        // The node is deleted, and its pod made again, on another one if there is one by then.
-        for pod in world.pods.values_mut().filter(|pod| pod.address == "d") {
-            *pod = Placed::default();
-        }
-        let steps = world.settle();
-        assert_eq!(told(&steps), ["-d"], "{steps:?}");
     }
 }
 
 #[test]
 fn a_pod_that_cannot_start_and_is_to_leave_is_made_again_elsewhere_before_another_comes() {
     for seed in 0..300 {
-        let mut world = World::streaming(&["a", "b", "c"], seed);
-        let pod = world.pods.get_mut(&2).unwrap();
-        (pod.is_stuck, pod.serves) = (true, false);
-        world.wanted = addresses(&["a", "b", "d"]);
-        assert_eq!(told(&world.settle()), ["-c"]);
+        for mut world in World::streaming(&["a", "b", "c"], seed).and_at_home() {
+            let pod = world.pods.get_mut(&2).unwrap();
+            (pod.is_stuck, pod.serves) = (true, false);
+            world.wanted = addresses(&["a", "b", "d"]);
+            assert_eq!(told(&world.settle()), ["-c"]);
+        }
     }
 }
 
 #[test]
 fn pods_of_another_template_are_started_again_one_by_one_the_leader_last() {
     for seed in 0..300 {
-        let mut world = World::new(&["a", "b", "c"], seed);
-        world.settle();
-        for pod in world.pods.values_mut() {
-            pod.is_outdated = true;
+        for mut world in World::new(&["a", "b", "c"], seed).and_at_home() {
+            world.settle();
+            for pod in world.pods.values_mut() {
+                pod.is_outdated = true;
+            }
+            let restarted: Vec<_> = world
+                .settle()
+                .iter()
+                .map(|step| match step {
+                    Step::Restart { pod, .. } => pod.clone(),
+                    other => panic!("{other:?}"),
+                })
+                .collect();
+            assert_eq!(restarted, ["1", "2", "0"]);
         }
-        let restarted: Vec<_> = world
-            .settle()
-            .iter()
-            .map(|step| match step {
-                Step::Restart { pod, .. } => pod.clone(),
-                other => panic!("{other:?}"),
-            })
-            .collect();
-        assert_eq!(restarted, ["1", "2", "0"]);
     }
 }
 
@@ -335,23 +395,24 @@ fn pods_of_another_template_are_started_again_one_by_one_the_leader_last() {
 fn one_that_the_last_template_keeps_from_starting_is_the_only_one_and_is_made_again_when_that_is_undone()
  {
     for seed in 0..100 {
-        let mut world = World::new(&["a", "b", "c"], seed);
-        world.settle();
-        // The first that was made again does not start.
-        world.pods.get_mut(&1).unwrap().is_stuck = true;
-        for ordinal in [0, 2] {
-            world.pods.get_mut(&ordinal).unwrap().is_outdated = true;
+        for mut world in World::new(&["a", "b", "c"], seed).and_at_home() {
+            world.settle();
+            // The first that was made again does not start.
+            world.pods.get_mut(&1).unwrap().is_stuck = true;
+            for ordinal in [0, 2] {
+                world.pods.get_mut(&ordinal).unwrap().is_outdated = true;
+            }
+            world.pods.get_mut(&1).unwrap().serves = false;
+            for _ in 0..20 {
+                world.pass_time();
+                assert!(matches!(world.step(), Step::Wait(_)), "the others stay as they are");
+            }
+            for pod in world.pods.values_mut() {
+                pod.is_outdated = pod.is_stuck;
+            }
+            let steps = world.settle();
+            assert!(matches!(&steps[..], [Step::Restart { pod, .. }] if pod == "1"), "{steps:?}");
         }
-        world.pods.get_mut(&1).unwrap().serves = false;
-        for _ in 0..20 {
-            world.pass_time();
-            assert!(matches!(world.step(), Step::Wait(_)), "the others stay as they are");
-        }
-        for pod in world.pods.values_mut() {
-            pod.is_outdated = pod.is_stuck;
-        }
-        let steps = world.settle();
-        assert!(matches!(&steps[..], [Step::Restart { pod, .. }] if pod == "1"), "{steps:?}");
     }
 }
 
@@ -378,11 +439,12 @@ fn without_a_quorum_those_that_cannot_start_are_made_again_one_by_one_and_no_oth
 #[test]
 fn who_has_lost_what_was_stored_leaves_and_comes_as_new() {
     for seed in 0..100 {
-        let mut world = World::new(&["a", "b", "c"], seed);
-        world.settle();
-        let pod = world.pods.get_mut(&1).unwrap();
-        (pod.serves, pod.has_lost_data) = (false, true);
-        assert_eq!(told(&world.settle()), ["-b", "+b"]);
+        for mut world in World::new(&["a", "b", "c"], seed).and_at_home() {
+            world.settle();
+            let pod = world.pods.get_mut(&1).unwrap();
+            (pod.serves, pod.has_lost_data) = (false, true);
+            assert_eq!(told(&world.settle()), ["-b", "+b"]);
+        }
     }
 }
 
@@ -407,19 +469,20 @@ fn pods_that_a_user_took_away_are_given_back_at_once() {
 #[test]
 fn members_that_come_by_themselves_and_go_with_their_pods_do_so_one_at_a_time() {
     for seed in 0..300 {
-        let mut world = World::of_its_own(&["a", "b", "c"], seed);
-        assert_eq!(world.settle(), []);
-        world.wanted = addresses(&["a", "b", "c", "d", "e"]);
-        assert_eq!(told(&world.settle()), Vec::<String>::new(), "nobody has to tell");
-        world.wanted = addresses(&["b", "d", "e"]);
-        let mut told = told(&world.settle());
-        told.sort();
-        assert_eq!(told, ["-a", "-c"]);
-        world.wanted = addresses(&["b", "d", "f"]);
-        assert_eq!(self::told(&world.settle()), ["-e"]);
-        world.wanted = addresses(&["d"]);
-        world.settle();
-        world.wanted = addresses(&["a", "b", "d"]);
-        world.settle();
+        for mut world in World::of_its_own(&["a", "b", "c"], seed).and_at_home() {
+            assert_eq!(world.settle(), []);
+            world.wanted = addresses(&["a", "b", "c", "d", "e"]);
+            assert_eq!(told(&world.settle()), Vec::<String>::new(), "nobody has to tell");
+            world.wanted = addresses(&["b", "d", "e"]);
+            let mut told = told(&world.settle());
+            told.sort();
+            assert_eq!(told, ["-a", "-c"]);
+            world.wanted = addresses(&["b", "d", "f"]);
+            assert_eq!(self::told(&world.settle()), ["-e"]);
+            world.wanted = addresses(&["d"]);
+            world.settle();
+            world.wanted = addresses(&["a", "b", "d"]);
+            world.settle();
+        }
     }
 }

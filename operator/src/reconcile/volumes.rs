@@ -1,0 +1,221 @@
+//! The volumes of a service that has one for each of its nodes: which there are to be, and how large. They grow, and never shrink or
+//! go: nothing but a user deletes one. What is decided is pure; [`apply`] writes it.
+
+use std::collections::BTreeMap;
+
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+use opensdn_crds::storage::Storage;
+use opensdn_runtime::apply::read_as;
+use opensdn_runtime::error_chain;
+
+use super::apply::{ApplyError, apply_one, is_so};
+use super::fetch::Fetched;
+use super::validate::Invalid;
+use super::{Context, Error};
+use crate::build::{Claim, Home, Intent, Valid};
+use crate::component::Description;
+use crate::kind::{Kind, Workload};
+use crate::names::NODE;
+use crate::node::Node;
+use crate::object::text;
+use crate::quantity::{bytes, mebibytes, of_mebibytes};
+
+const FIELD: &str = "spec.serviceConfiguration.storage";
+/// Where a claim has its size, its class, and what it has been given.
+const SIZE: &str = "/spec/resources/requests/storage";
+const CLASS: &str = "/spec/storageClassName";
+const CAPACITY: &str = "/status/capacity/storage";
+
+/// A service that stores something in one way is not moved to the other: its members would start empty.
+///
+/// # Errors
+/// The settings say another way than it runs in.
+pub(super) fn are_as_before(fetched: &Fetched, description: &Description) -> Result<(), Invalid> {
+    let has_volumes = description.storage.is_some();
+    let mut sets = fetched.keepers(Workload::StatefulSet);
+    let Some(set) = sets.find(|set| node_of(set).is_some() != has_volumes) else { return Ok(()) };
+    let set = set.name_any();
+    Err(if has_volumes { added(&set) } else { removed(&set) })
+}
+
+/// Why volumes cannot be given to what runs without.
+pub(super) fn added(set: &str) -> Invalid {
+    Invalid {
+        reason: "StorageAdded",
+        message: format!(
+            "{FIELD} is set, and StatefulSet {set} stores in folders of its nodes: with volumes its members would start empty. Remove \
+             storage; only a service that is created with it has volumes"
+        ),
+    }
+}
+
+fn removed(set: &str) -> Invalid {
+    Invalid {
+        reason: "StorageRemoved",
+        message: format!(
+            "{FIELD} is not set, and StatefulSet {set} stores in a volume: in folders of the nodes its members would start empty. Set \
+             {FIELD} as it was"
+        ),
+    }
+}
+
+/// The node of a StatefulSet of one pod.
+fn node_of(set: &DynamicObject) -> Option<&String> {
+    set.annotations().get(NODE)
+}
+
+/// The nodes that have a pod, by address: what is on record, else all of these; and those whose StatefulSet there is, whatever
+/// became of the record.
+pub(super) fn homes_of(
+    fetched: &Fetched,
+    recorded: Option<BTreeMap<String, String>>,
+    nodes: &[Node],
+) -> BTreeMap<String, String> {
+    let mut homes = recorded.unwrap_or_else(|| {
+        let all = nodes.iter();
+        all.filter_map(|node| Some((node.address.clone()?, node.name.clone()))).collect()
+    });
+    for set in fetched.keepers(Workload::StatefulSet) {
+        let runs = set.data.pointer("/spec/replicas").and_then(serde_json::Value::as_i64) > Some(0);
+        let Some(node) =
+            node_of(set).filter(|node| runs && !homes.values().any(|home| home == *node))
+        else {
+            continue;
+        };
+        let there = fetched.nodes.iter().find(|one| one.name == **node);
+        let address = there.and_then(|node| node.address.clone());
+        homes.insert(address.unwrap_or_else(|| node.clone()), node.clone());
+    }
+    homes
+}
+
+/// Notes where pods are to be, with their volumes, by what is on record of the members; nothing where a service has none.
+pub(super) fn settle(fetched: &Fetched, valid: &mut Valid) {
+    if let Some((homes, refused)) = homes(fetched, valid) {
+        (valid.homes, valid.refused_volume) = (Some(homes), refused);
+    }
+}
+
+/// And why one of them is not as the settings say.
+fn homes(fetched: &Fetched, valid: &Valid) -> Option<(Vec<Home>, Option<String>)> {
+    let storage = valid.description.storage.as_ref()?;
+    let homes = valid.members.as_ref()?.record.homes.as_ref()?;
+    let mut nodes: Vec<_> = homes.values().map(|node| (node, false)).collect();
+    for set in fetched.keepers(Workload::StatefulSet) {
+        let keeper = Some((Kind::StatefulSet, set.name_any()));
+        let runs = fetched.pods.iter().any(|pod| pod.keeper == keeper);
+        nodes.extend(node_of(set).filter(|_| runs).map(|node| (node, true)));
+    }
+    // What is to be there comes before what ends.
+    nodes.sort_unstable();
+    nodes.dedup_by_key(|(node, _)| *node);
+    let mut refused = None;
+    let homes = nodes.into_iter().map(|(node, ends)| {
+        let stateful_set = valid.instance.stateful_set_on(node);
+        let name = format!("data-{stateful_set}");
+        let there = fetched.claims.get(&name).map(|claim| &**claim);
+        let (claim, why) = decide(storage, name, node, there);
+        refused = refused.take().or(why.filter(|_| !ends));
+        Home { node: node.clone(), stateful_set, claim, ends }
+    });
+    Some((homes.collect(), refused))
+}
+
+/// A volume by what is there, and why it is not what is wanted.
+fn decide(
+    storage: &Storage,
+    name: String,
+    node: &str,
+    there: Option<&DynamicObject>,
+) -> (Claim, Option<String>) {
+    let written = mebibytes(&storage.size).map_or_else(|| storage.size.clone(), of_mebibytes);
+    let class = storage.class.clone().filter(|class| !class.is_empty());
+    let Some(there) = there else { return (Claim { name, class, size: written }, None) };
+    let of = format!("volume {name} of node {node}");
+    let (stored, of_class) = (text(&there.data, SIZE), text(&there.data, CLASS));
+    let is_smaller = bytes(&written) < bytes(stored);
+    let size =
+        if is_smaller || bytes(stored) == bytes(&written) { stored.to_owned() } else { written };
+    let why = match class.filter(|class| *class != of_class) {
+        Some(class) => Some(format!(
+            "{FIELD}.class is {class}, and {of} is of class {of_class}, which never changes: set it back to {of_class}"
+        )),
+        None => is_smaller.then(|| {
+            format!(
+                "{FIELD}.size is {}, and {of} has {stored}: volumes never shrink. Set it to {stored} or more",
+                storage.size
+            )
+        }),
+    };
+    // Also where it was the cluster's choice: what is not named any more the API server would take out.
+    let class = Some(of_class.to_owned()).filter(|class| !class.is_empty());
+    (Claim { name, class, size }, why)
+}
+
+/// What still grows: Kubernetes has been asked, and its driver or the node is not done.
+pub(super) fn growing(fetched: &Fetched, valid: &Valid) -> Option<String> {
+    let homes = valid.homes.as_ref()?.iter().filter(|home| !home.ends);
+    homes.into_iter().find_map(|home| {
+        let claim = fetched.claims.get(&home.claim.name)?;
+        let (size, has) = (text(&claim.data, SIZE), text(&claim.data, CAPACITY));
+        (bytes(size)? > bytes(has)?).then(|| {
+            format!(
+                "volume {} of node {} grows from {has} to {size}: waits for its driver and the kubelet; see kubectl describe pvc -n {} {}",
+                home.claim.name,
+                home.node,
+                fetched.namespace(),
+                home.claim.name
+            )
+        })
+    })
+}
+
+/// Writes the volumes that are not so yet. Returns why one does not grow.
+///
+/// # Errors
+/// A call fails, or one is another's.
+pub(super) async fn apply(
+    ctx: &Context,
+    fetched: &Fetched,
+    intents: &[Intent],
+) -> Result<Option<String>, Error> {
+    const KIND: Kind = Kind::PersistentVolumeClaim;
+    let mut refused = None;
+    for intent in intents.iter().filter(|intent| intent.kind == KIND) {
+        if fetched.claims.get(&intent.name).is_some_and(|live| is_so(&intent.object, live)) {
+            ctx.metrics.skipped(KIND);
+            continue;
+        }
+        // What a watch brought may be older than what has grown since.
+        let namespace = fetched.object.namespace();
+        let there: Option<DynamicObject> =
+            read_as(&ctx.writer, &KIND.resource(), namespace.as_deref(), &intent.name).await?;
+        let mut intent = intent.clone();
+        if let Some(there) = &there {
+            if bytes(text(&there.data, SIZE)) > bytes(text(&intent.object.data, SIZE)) {
+                ctx.cache.put(KIND, there.clone());
+                continue;
+            }
+            intent.object.metadata.resource_version.clone_from(&there.metadata.resource_version);
+        }
+        match apply_one(&ctx.writer, &ctx.cache, fetched, &intent).await {
+            Err(ApplyError::Call(error))
+                if there.is_some()
+                    && error.is_refusal()
+                    && !error.is_conflict()
+                    && error.missing_grant().is_none() =>
+            {
+                refused.get_or_insert(format!(
+                    "{}: its StorageClass has to have allowVolumeExpansion: true, or set {FIELD}.size to what it has",
+                    error_chain(&error)
+                ));
+            }
+            done => done?,
+        }
+    }
+    Ok(refused)
+}
+
+#[cfg(test)]
+mod tests;

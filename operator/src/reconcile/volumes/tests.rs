@@ -1,0 +1,156 @@
+use std::sync::Arc;
+
+use opensdn_runtime::watch::Event;
+use serde_json::{Value, json};
+
+use super::super::validate::validate;
+use super::*;
+use crate::cache::{Cache, Feed};
+use crate::components::of_kind;
+use crate::names::{APPLIED, Instance};
+
+const CLAIM: &str = "data-zookeeper1-zookeeper-a";
+
+/// A ZooKeeper on nodes `a` and `b` with this storage, and what else is there.
+fn fetched(storage: &Value, others: &[(Kind, Value)]) -> Fetched {
+    let cache = Cache::default();
+    let put = |kind: Kind, mut object: Value| {
+        object["metadata"]["namespace"] =
+            if kind == Kind::Node { json!(null) } else { json!("tf") };
+        object["metadata"]["resourceVersion"] = "1".into();
+        Feed::new(kind, "").take(&cache, Event::Apply(object));
+    };
+    for (node, address) in [("a", "192.0.2.1"), ("b", "192.0.2.2")] {
+        put(
+            Kind::Node,
+            json!({"metadata": {"name": node, "labels": {"node-role.kubernetes.io/control-plane": ""}},
+                "status": {"addresses": [{"type": "InternalIP", "address": address}]}}),
+        );
+    }
+    for (kind, object) in others {
+        put(*kind, object.clone());
+    }
+    let object = json!({"apiVersion": "tf.tungsten.io/v1alpha1", "kind": "Zookeeper",
+        "metadata": {"name": "zookeeper1", "namespace": "tf", "uid": "u"},
+        "spec": {"serviceConfiguration": {"storage": storage,
+            "containers": [{"name": "zookeeper", "image": "zookeeper:3.7.1"}]}}});
+    let object = Arc::new(serde_json::from_value(object).unwrap());
+    let instance = Instance { word: "zookeeper".to_owned(), name: "zookeeper1".to_owned() };
+    Fetched::read(&cache, object, &instance)
+}
+
+fn valid(fetched: &Fetched) -> Result<Valid, Invalid> {
+    validate(of_kind("Zookeeper").unwrap(), fetched)
+}
+
+fn set(name: &str, node: Option<&str>, replicas: i64) -> (Kind, Value) {
+    let owner = json!({"apiVersion": "a/v1", "kind": "Zookeeper", "name": "zookeeper1", "uid": "u", "controller": true});
+    let mut set = json!({"metadata": {"name": name, "uid": name, "ownerReferences": [owner],
+        "annotations": {(APPLIED): "1"}}, "spec": {"replicas": replicas}});
+    if let Some(node) = node {
+        set["metadata"]["annotations"][NODE] = node.into();
+    }
+    (Kind::StatefulSet, set)
+}
+
+fn pod_of(set: &str) -> (Kind, Value) {
+    let owner = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": set, "uid": set, "controller": true});
+    let labels = json!({"tf_manager": "zookeeper", "zookeeper": "zookeeper1"});
+    (
+        Kind::Pod,
+        json!({"metadata": {"name": format!("{set}-0"), "labels": labels, "ownerReferences": [owner]}}),
+    )
+}
+
+fn claim(class: &str, size: &str, capacity: &str) -> (Kind, Value) {
+    let labels = json!({"tf_manager": "zookeeper", "zookeeper": "zookeeper1"});
+    (
+        Kind::PersistentVolumeClaim,
+        json!({"metadata": {"name": CLAIM, "labels": labels},
+            "spec": {"storageClassName": class, "resources": {"requests": {"storage": size}}},
+            "status": {"capacity": {"storage": capacity}}}),
+    )
+}
+
+fn storage(size: &str) -> Value {
+    json!({"class": "fast", "size": size})
+}
+
+/// The size and class of the volume of node `a`, and what is refused.
+fn decided(storage: &Value, there: (Kind, Value)) -> (String, Option<String>, Option<String>) {
+    let valid = valid(&fetched(storage, &[there])).unwrap();
+    let home = valid.homes.unwrap().remove(0);
+    (home.claim.size, home.claim.class, valid.refused_volume)
+}
+
+#[test]
+fn a_volume_grows_and_never_shrinks() {
+    let fast = Some("fast".to_owned());
+    let there = || claim("fast", "10Gi", "10Gi");
+    assert_eq!(decided(&storage("20Gi"), there()), ("20Gi".into(), fast.clone(), None));
+    // As the API server wrote it, however the settings say it.
+    assert_eq!(decided(&storage("10240Mi"), there()), ("10Gi".into(), fast.clone(), None));
+    let (size, class, refused) = decided(&storage("5Gi"), there());
+    let refused = refused.unwrap();
+    assert_eq!((size.as_str(), class), ("10Gi", fast.clone()));
+    assert!(refused.contains("volumes never shrink. Set it to 10Gi or more"), "{refused}");
+    // A user has asked for what is no whole number of mebibytes.
+    assert_eq!(decided(&storage("10Gi"), claim("fast", "20G", "10Gi")).0, "20G");
+}
+
+#[test]
+fn the_class_of_a_volume_that_is_there_stays() {
+    let (size, class, refused) = decided(&storage("20Gi"), claim("slow", "10Gi", "10Gi"));
+    assert_eq!((size.as_str(), class.as_deref()), ("20Gi", Some("slow")));
+    assert!(refused.unwrap().contains("set it back to slow"));
+    let of_the_cluster = json!({"size": "10Gi"});
+    let left = decided(&of_the_cluster, claim("slow", "10Gi", "10Gi"));
+    assert_eq!(left, ("10Gi".into(), Some("slow".into()), None));
+    let new = valid(&fetched(&of_the_cluster, &[])).unwrap();
+    assert_eq!(new.homes.unwrap()[0].claim.class, None);
+}
+
+#[test]
+fn a_volume_that_kubernetes_is_not_done_with_is_named() {
+    let said = |capacity| {
+        let fetched = fetched(&storage("20Gi"), &[claim("fast", "20Gi", capacity)]);
+        let valid = valid(&fetched).unwrap();
+        growing(&fetched, &valid)
+    };
+    let said_of_10 = said("10Gi").unwrap();
+    assert!(
+        said_of_10.contains("volume data-zookeeper1-zookeeper-a of node a grows from 10Gi to 20Gi")
+    );
+    assert_eq!(said("20Gi"), None);
+    assert_eq!(said(""), None, "not bound yet");
+}
+
+#[test]
+fn each_node_has_a_stateful_set_whatever_became_of_the_record() {
+    let homes = |others: &[(Kind, Value)]| {
+        let valid = valid(&fetched(&storage("1Gi"), others)).unwrap();
+        let homes = valid.homes.unwrap().into_iter();
+        homes.map(|home| (home.stateful_set, home.ends)).collect::<Vec<_>>()
+    };
+    let of = |node: &str| format!("zookeeper1-zookeeper-{node}");
+    assert_eq!(homes(&[]), [(of("a"), false), (of("b"), false)]);
+    let left = set(&of("c"), Some("c"), 1);
+    assert_eq!(homes(&[left]), [(of("a"), false), (of("b"), false), (of("c"), false)]);
+    // That of a node that was given up is there until its pod has ended.
+    let over = set(&of("c"), Some("c"), 0);
+    assert_eq!(homes(&[over.clone()]), [(of("a"), false), (of("b"), false)]);
+    let ends = [over, pod_of(&of("c"))];
+    assert_eq!(homes(&ends), [(of("a"), false), (of("b"), false), (of("c"), true)]);
+}
+
+#[test]
+fn what_runs_in_folders_is_given_no_volumes_and_what_runs_in_volumes_keeps_them() {
+    let single = set("zookeeper1-zookeeper-statefulset", None, 2);
+    let refused = valid(&fetched(&storage("1Gi"), std::slice::from_ref(&single))).unwrap_err();
+    assert_eq!(refused.reason, "StorageAdded");
+    let home = set("zookeeper1-zookeeper-a", Some("a"), 1);
+    let refused = valid(&fetched(&Value::Null, std::slice::from_ref(&home))).unwrap_err();
+    assert_eq!(refused.reason, "StorageRemoved");
+    assert!(valid(&fetched(&Value::Null, &[single])).unwrap().homes.is_none());
+    assert!(valid(&fetched(&storage("1Gi"), &[home])).is_ok());
+}
