@@ -9,5 +9,6 @@
 pub(crate) mod cassandra;
 pub(crate) mod rabbitmq;
 pub(crate) mod stories;
+mod volumes;
 pub(crate) mod world;
 pub(crate) mod zookeeper;

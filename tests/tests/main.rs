@@ -46,6 +46,7 @@ mod operator_manager;
 mod operator_nested;
 mod operator_nested_faults;
 mod operator_signer;
+mod operator_storage;
 mod operator_take_over;
 mod operator_upgrade;
 mod operator_upgrade_bad_images;

@@ -115,8 +115,8 @@ impl<'a> Said<'a> {
 
     fn with_pods(self, world: &World, nodes: &Nodes) -> Known {
         let mut pods = self.pods(world, nodes);
-        let workload = workloads(world).find(|one| self.has(one));
-        let counts = counts(workload, world, &pods);
+        let workloads: Vec<&Value> = workloads(world).filter(|one| self.has(one)).collect();
+        let counts = counts(&workloads, world, &pods);
         let heard = self.introspect.as_ref();
         if let Some(heard) = heard {
             introspect::add(heard, &mut pods);
@@ -127,7 +127,10 @@ impl<'a> Said<'a> {
             state = Word::Initializing;
         }
         let message = message(self.message, state, &pods, others);
-        let created = workload.map(|one| text(one, "/metadata/creationTimestamp").to_owned());
+        let created =
+            workloads.iter().map(|one| text(one, "/metadata/creationTimestamp").to_owned());
+        // Of several it is the first, and RFC 3339 sorts as it is.
+        let created = created.min();
         let has_pods = counts.ready.is_some_and(|ready| ready > 0);
         let (daemons, xmpp, bgp) = (
             heard.and_then(introspect::daemons),
@@ -274,7 +277,7 @@ fn of_service<'a>(manager: &'a Value, facts: &'static Component, name: &str) -> 
 }
 
 /// Reasons with which waiting does not help, as the operator gives them.
-const STALLED_REASONS: [&str; 9] = [
+const STALLED_REASONS: [&str; 11] = [
     "DpdkIncomplete",
     "ImageMissing",
     "NameTaken",
@@ -283,6 +286,8 @@ const STALLED_REASONS: [&str; 9] = [
     "NotOurs",
     "NotSupported",
     "RemovalNotConfirmed",
+    "StorageAdded",
+    "StorageRemoved",
     "UnreadableSpec",
 ];
 
@@ -330,10 +335,13 @@ pub(crate) fn owner(object: &Value) -> Option<(&'static Component, &str)> {
     Some((facts, label(object, word)?))
 }
 
-/// Pods that are ready, of those that there should be: by the pods, where they are known, else by the workload.
-fn counts(workload: Option<&Value>, world: &World, pods: &[PodStatus]) -> Counts {
+/// Pods that are ready, of those that there should be: by the pods, where they are known, else by the workload, of which there is one
+/// for each node where these have volumes.
+fn counts(workloads: &[&Value], world: &World, pods: &[PodStatus]) -> Counts {
     let number = |pointers: [&str; 2]| {
-        workload.and_then(|one| pointers.into_iter().find_map(|at| number(one, at)))
+        let of = |one: &&Value| pointers.into_iter().find_map(|at| number(one, at));
+        let numbers: Vec<i64> = workloads.iter().filter_map(of).collect();
+        (!numbers.is_empty()).then(|| numbers.iter().sum())
     };
     let wanted = number(["/status/desiredNumberScheduled", "/spec/replicas"]);
     let active = pods.iter().filter(|pod| pod.state == Word::Active).count();
@@ -343,5 +351,5 @@ fn counts(workload: Option<&Value>, world: &World, pods: &[PodStatus]) -> Counts
     }
     let ready = number(["/status/numberReady", "/status/readyReplicas"]);
     // A StatefulSet without a ready pod leaves the field out.
-    Counts { ready: ready.or(workload.map(|_| 0)), wanted }
+    Counts { ready: ready.or((!workloads.is_empty()).then_some(0)), wanted }
 }

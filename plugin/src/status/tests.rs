@@ -259,6 +259,27 @@ fn what_may_not_be_read_is_unknown_and_the_rest_is_said() {
 }
 
 #[test]
+fn a_stateful_set_for_each_node_is_one_service() {
+    let mut apart = world(vec![up("Zookeeper")]);
+    let Read::Known(sets) = &mut apart.stateful_sets else { panic!("they are known") };
+    let set = sets.pop().unwrap();
+    sets.extend(NODES.iter().map(|node| {
+        let mut of_node = set.clone();
+        of_node["metadata"]["name"] = format!("zookeeper1-zookeeper-{node}").into();
+        of_node["spec"]["replicas"] = 1.into();
+        of_node["status"]["readyReplicas"] = 1.into();
+        of_node
+    }));
+    let whole = |world: &World| {
+        let report = said(world);
+        (report.components.len(), report.components[0].pods_ready)
+    };
+    assert_eq!(whole(&apart), (1, Counts::new(3, 3)));
+    apart.pods = Read::Unknown("pods is forbidden".into());
+    assert_eq!(whole(&apart), (1, Counts::new(3, 3)), "by the StatefulSets");
+}
+
+#[test]
 fn without_anything_of_opensdn_that_is_said() {
     let report = said(&World::default());
     assert_eq!((report.state, report.exit()), (State::Absent, Exit::Findings));
