@@ -41,6 +41,7 @@ const PROGRAMS: [Program; 2] = [
     Program {
         folder: "operator",
         order: &[
+            "quantity",
             "probe",
             "args",
             "exec",

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use crate::deploy::rights::{Right, requests, rights};
 use crate::operator::{BUDGET, FIRST_POD, LABEL, REDIS, STATEFUL_SET, change, get};
 use crate::operator_nested::nested;
+use crate::operator_storage;
 
 /// Until a kind among all of them is ready.
 const MANY_KINDS: Duration = Duration::from_secs(600);
@@ -154,6 +155,14 @@ async fn only_what_is_granted(sandbox: &Sandbox) -> Outcome {
     let first = async || get(sandbox, ["pod", FIRST_POD]).await["spec"]["nodeName"].clone();
     let node = first().await;
     let node = node.as_str().ok_or("the pod is on no node")?;
+    operator_storage::give_volumes(sandbox, 3).await?;
+    let in_volumes = operator_storage::zookeeper(&json!({"class": "fast", "size": "1Gi"}));
+    send(sandbox, &["create"], &in_volumes).await?.success();
+    let served = async || {
+        let zookeeper = get(sandbox, operator_storage::ZOOKEEPER).await;
+        zookeeper["status"]["conditions"].to_string().contains("MembersServed")
+    };
+    eventually("a ZooKeeper in volumes serves", served).await;
     kubectl(sandbox, &["label", "node", node, "node-role.kubernetes.io/control-plane-"])
         .await?
         .success();
@@ -161,6 +170,9 @@ async fn only_what_is_granted(sandbox: &Sandbox) -> Outcome {
     eventually("two members have no budget", is_gone).await;
     let has_moved = async || first().await.as_str().is_some_and(|place| place != node);
     eventually("the pod that is left there moves", has_moved).await;
+    let set = format!("zookeeper1-zookeeper-{node}");
+    let is_gone = async || get(sandbox, ["statefulset", &set]).await.is_null();
+    eventually("a node that is given up has no StatefulSet any more", is_gone).await;
     send(sandbox, &["create"], &nested("nested1")).await?.success();
     let starts = async || get(sandbox, ["deployment", "nested1-kube-manager"]).await.is_object();
     eventually("a nested one is started", starts).await;

@@ -7,11 +7,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use opensdn_testing::eventually::eventually;
+use opensdn_testing::eventually::{TIMEOUT, eventually};
+use opensdn_testing::fault_proxy::{Fault, FaultProxy};
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::operator::Operator;
 use opensdn_testing::sandbox::{Cluster, Sandbox};
-use opensdn_testing::{Failed, Outcome};
+use opensdn_testing::{Failed, Outcome, long_runs};
 use serde_json::{Value, json};
 
 use crate::operator::{LABEL, calls, get};
@@ -20,6 +21,9 @@ pub(crate) const ZOOKEEPER: [&str; 2] = ["zookeepers.tf.tungsten.io", "zookeeper
 const CLASS: &str = "fast";
 /// Longer than until it looks again where something is left to do.
 const LOOKED_AGAIN: Duration = Duration::from_secs(5);
+
+/// Longer than between two writes of one pass.
+const QUIET: Duration = Duration::from_millis(700);
 
 /// A StorageClass whose volumes may grow, and a volume on each of so many nodes.
 pub(crate) async fn give_volumes(cluster: &Cluster, nodes: usize) -> Outcome {
@@ -92,6 +96,12 @@ async fn uids(sandbox: &Sandbox, kind: &str) -> BTreeMap<String, String> {
     list(sandbox, kind).await.iter().map(|one| (text(one, "name"), text(one, "uid"))).collect()
 }
 
+/// Those of pods, of what keeps them, and of volumes.
+async fn identities(sandbox: &Sandbox) -> [BTreeMap<String, String>; 3] {
+    let (pods, sets) = (uids(sandbox, "pods").await, uids(sandbox, "statefulsets").await);
+    [pods, sets, uids(sandbox, "persistentvolumeclaims").await]
+}
+
 fn set_of(node: &str) -> String {
     format!("zookeeper1-zookeeper-{node}")
 }
@@ -157,7 +167,8 @@ async fn may_grow(sandbox: &Sandbox, is: bool) -> Outcome {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_volume_stays_with_its_node_and_outlasts_pod_member_and_service() -> Outcome {
     let (sandbox, operator) = running().await?;
-    let (pods, claims) = (uids(&sandbox, "pods").await, uids(&sandbox, "pvc").await);
+    let (pods, claims) =
+        (uids(&sandbox, "pods").await, uids(&sandbox, "persistentvolumeclaims").await);
     assert_eq!(claims.len(), 3);
     let budget = get(&sandbox, ["pdb", "zookeeper1-zookeeper"]).await;
     let is_allowed = async || {
@@ -188,14 +199,14 @@ async fn a_volume_stays_with_its_node_and_outlasts_pod_member_and_service() -> O
         let pod = format!("{}-0", set_of(node));
         assert_eq!(after[&pod], again[&pod], "the pod on {node} stays");
     }
-    let kept = uids(&sandbox, "pvc").await;
+    let kept = uids(&sandbox, "persistentvolumeclaims").await;
     assert_eq!(kept[&claim_of("node-0")], claims[&claim_of("node-0")], "its volume stays");
 
     // It comes back to what it had.
     kubectl(&sandbox, &["label", "nodes", "node-0", LABEL]).await?.success();
     let all = ["node-0", "node-1", "node-2", "node-3"];
     ready_on(&sandbox, &all).await;
-    assert_eq!(uids(&sandbox, "pvc").await, kept);
+    assert_eq!(uids(&sandbox, "persistentvolumeclaims").await, kept);
 
     // Nothing to do is no call, after a restart either.
     let asked = settled(&sandbox, &operator).await?;
@@ -211,10 +222,10 @@ async fn a_volume_stays_with_its_node_and_outlasts_pod_member_and_service() -> O
     kubectl(&sandbox, &["delete", "-n", "tf", ZOOKEEPER[0], ZOOKEEPER[1]]).await?.success();
     let is_gone = async || list(&sandbox, "statefulsets").await.is_empty();
     eventually("its StatefulSets go with it", is_gone).await;
-    assert_eq!(uids(&sandbox, "pvc").await, kept);
+    assert_eq!(uids(&sandbox, "persistentvolumeclaims").await, kept);
     send(&sandbox, &["create"], &zookeeper(&fast("10Gi"))).await?.success();
     ready_on(&sandbox, &all).await;
-    assert_eq!(uids(&sandbox, "pvc").await, kept);
+    assert_eq!(uids(&sandbox, "persistentvolumeclaims").await, kept);
     Ok(())
 }
 
@@ -237,14 +248,7 @@ async fn settled(sandbox: &Sandbox, operator: &Operator) -> Result<Vec<String>, 
 async fn volumes_grow_without_a_restart_and_never_shrink() -> Outcome {
     let (sandbox, operator) = running().await?;
     let nodes = ["node-0", "node-1", "node-2"];
-    let there = async || {
-        [
-            uids(&sandbox, "pods").await,
-            uids(&sandbox, "statefulsets").await,
-            uids(&sandbox, "pvc").await,
-        ]
-    };
-    let before = there().await;
+    let before = identities(&sandbox).await;
     set(&sandbox, &fast("20480Mi")).await?;
     says(&sandbox, "VolumesGrow", "grows from 10Gi to 20Gi: waits for its driver and the kubelet")
         .await;
@@ -280,7 +284,79 @@ async fn volumes_grow_without_a_restart_and_never_shrink() -> Outcome {
     set(&sandbox, &fast("40Gi")).await?;
     ready_on(&sandbox, &nodes).await;
     assert_eq!(sizes(&sandbox).await, ["40Gi"; 3]);
-    assert_eq!(there().await, before, "nothing is made anew, and no pod has started again");
+    assert_eq!(
+        identities(&sandbox).await,
+        before,
+        "nothing is made again, and no pod has started again"
+    );
+    Ok(())
+}
+
+/// The volumes grow to that size while one write of the operator fails, which is killed there. Returns how many writes it made.
+async fn grow_with(
+    sandbox: &Sandbox,
+    size: &str,
+    fault: Option<(usize, Fault)>,
+) -> Result<usize, Failed> {
+    let proxy = FaultProxy::start(sandbox.client()?, fault).await?;
+    let kubeconfig = proxy.kubeconfig(sandbox.data_folder())?;
+    let operator = Operator::start_with(sandbox, &kubeconfig, "tf")?;
+    let passes = async || operator.metric(0, "opensdn_reconcile_total").await;
+    eventually("it has looked at ZooKeeper", async || passes().await > 0.0).await;
+    proxy.quiet_for(QUIET).await;
+    assert_eq!(proxy.writes(), [], "it has nothing to do yet");
+    set(sandbox, &fast(size)).await?;
+    let grow = async || sizes(sandbox).await.iter().all(|one| one == size);
+    unless_killed(&proxy, &operator, "all grow", grow).await?;
+    have_grown(sandbox, size).await?;
+    let is_ready = async || condition(sandbox).await[0] == "True";
+    unless_killed(&proxy, &operator, "it is Ready", is_ready).await?;
+    assert_eq!(proxy.is_broken(), fault.is_some(), "{fault:?}");
+    proxy.quiet_for(QUIET).await;
+    let writes = proxy.writes().len();
+    operator.stop(0).await;
+    Ok(writes)
+}
+
+/// Waits until it is so; where the fault takes place before, the operator is killed and started again.
+async fn unless_killed(
+    proxy: &FaultProxy,
+    operator: &Operator,
+    what: &str,
+    is_so: impl AsyncFn() -> bool,
+) -> Outcome {
+    let until = async {
+        let mut was_broken = proxy.is_broken();
+        while !is_so().await {
+            if !was_broken && proxy.is_broken() {
+                was_broken = true;
+                operator.kill(0);
+                operator.start(0)?;
+            }
+            // What happens takes longer.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Ok(())
+    };
+    tokio::time::timeout(TIMEOUT, until).await.map_err(|_| format!("not in time: {what}"))?
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whichever_write_of_a_growth_fails_each_volume_grows_and_nothing_is_made_again() -> Outcome
+{
+    let (sandbox, first) = running().await?;
+    first.stop(0).await;
+    let before = identities(&sandbox).await;
+    let writes = grow_with(&sandbox, "11Gi", None).await?;
+    // Three volumes, and what the status says meanwhile and in the end.
+    assert!((5..20).contains(&writes), "{writes}");
+    // The last says that all is well again: nothing is awaited behind it.
+    let writes = writes - 1;
+    let all = long_runs::pairs((0..writes).collect(), [Fault::LoseRequest, Fault::LoseAnswer]);
+    for (round, (number, fault)) in all.into_iter().enumerate() {
+        grow_with(&sandbox, &format!("{}Gi", 12 + round), Some((number, fault))).await?;
+    }
+    assert_eq!(identities(&sandbox).await, before);
     Ok(())
 }
 

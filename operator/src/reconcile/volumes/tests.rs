@@ -1,3 +1,5 @@
+//! What volumes are to be, by what is there.
+
 use std::sync::Arc;
 
 use opensdn_runtime::watch::Event;
@@ -138,7 +140,7 @@ fn each_node_has_a_stateful_set_whatever_became_of_the_record() {
     assert_eq!(homes(&[left]), [(of("a"), false), (of("b"), false), (of("c"), false)]);
     // That of a node that was given up is there until its pod has ended.
     let over = set(&of("c"), Some("c"), 0);
-    assert_eq!(homes(&[over.clone()]), [(of("a"), false), (of("b"), false)]);
+    assert_eq!(homes(std::slice::from_ref(&over)), [(of("a"), false), (of("b"), false)]);
     let ends = [over, pod_of(&of("c"))];
     assert_eq!(homes(&ends), [(of("a"), false), (of("b"), false), (of("c"), true)]);
 }
