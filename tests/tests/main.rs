@@ -10,6 +10,7 @@ mod component_facts;
 mod crds;
 mod deep_objects;
 mod deploy;
+mod fault_proxy;
 mod gate;
 mod guide;
 mod hostile_modules;

@@ -1,52 +1,76 @@
-//! A proxy between a controller and the API server that counts its writes and breaks one of them: the request is
-//! lost, or the answer, or another is given. Where in its work a controller is then is decided by the number of the
-//! write and by no clock. For any controller: it gets a kubeconfig with the proxy's address.
+//! A proxy between a controller and the API server that counts what is asked and breaks some of it. Where in its work a
+//! controller is then is decided by the number of the request, or by what a test has it wait for, and by no clock. For any
+//! controller: it gets a kubeconfig with the proxy's address, of plain HTTP/1.1 on loopback; what it asks the proxy asks as
+//! the user of its client.
 //!
-//! All that a client's Lease needs passes, uncounted.
+//! | what a controller may meet | how |
+//! | --- | --- |
+//! | it is killed at its n-th write, before it is stored or after | [`FaultProxy::start`] with [`Fault::LoseRequest`] or [`Fault::LoseAnswer`]; [`FaultProxy::broken`] says when to kill it |
+//! | an answer of 409, 410, 429, 500, 503, with `Retry-After` or without | [`Fault::Answer`], [`Fault::RetryAfter`] |
+//! | a connection that is reset, or ends in the middle of an answer | [`Fault::Reset`], [`Fault::Cut`] |
+//! | a request that hangs, a list or watch that is silent | [`Fault::LoseRequest`], [`Fault::Silent`] |
+//! | it is held just before a write, and the cluster changes meanwhile | [`Fault::Hold`], until [`Disturbance::end`] |
+//! | a watch from a position that is not kept any more | [`Fault::Expire`] in the stream, [`Fault::Answer`] with 410 instead of it |
+//! | a view that is stale, for one that runs, or that starts | [`FaultProxy::freeze`] and [`FaultProxy::freeze_at`] with a [`Moment`], until [`FaultProxy::thaw`] |
+//! | changes that it does not see | [`FaultProxy::withhold`], until [`FaultProxy::deliver`] or [`FaultProxy::forget`] |
+//! | a loop of requests | [`FaultProxy::requests`] between two moments of a test |
+//!
+//! ```no_run
+//! # use opensdn_testing::fault_proxy::{Fault, FaultProxy, Reach, Thaw, Which};
+//! # async fn example(client: kube::Client) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+//! let proxy = FaultProxy::start(client, []).await?;
+//! let kubeconfig = proxy.kubeconfig(std::env::temp_dir().as_path())?; // for the controller
+//! let busy = proxy.disturb(Which::writes().of("configmaps"), Fault::RetryAfter(429, 1));
+//! busy.happened(1).await;
+//! proxy.freeze(&["pods"], Reach::Watches).await?;
+//! // Now pods change, and the controller does not know it.
+//! proxy.thaw(Thaw::Expire);
+//! # Ok(()) }
+//! ```
+//!
+//! The requests of the rules ([`Which`]) are counted from when a rule is made. A fault that is given by the number of a write counts
+//! before them. All that a client's Lease needs passes, uncounted and never disturbed. Lists of a frozen moment are those that the API
+//! server itself has of it (`resourceVersionMatch=Exact`), so it must be one that etcd still keeps: of the last five minutes. Watches
+//! that ask for all there is at first (`sendInitialEvents`) are not frozen.
+//!
+//! Deliberately not here: what a controller has to do then, and TLS: a controller that insists on it cannot be tested by this.
 
-use std::collections::BTreeMap;
-use std::convert::Infallible;
+mod answer;
+mod journal;
+mod pump;
+mod request;
+mod rule;
+mod view;
+
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use http::{Method, Request, Response, StatusCode, header};
+use http::Request;
 use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
+use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use kube::Client;
-use kube::client::Body;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
+use answer::{Answer, Broken, cut, expired_watch, forward, refusal, refusal_until, silence};
+use journal::Journal;
+use view::{AllLost, Frozen, View};
+
+pub use journal::Write;
+pub use request::Asked;
+pub use rule::{Disturbance, Fault, Which};
+pub use view::{Moment, Reach, Thaw};
+
+use crate::Failed;
 use crate::eventually::eventually;
-
-/// What becomes of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// It does not reach the API server, and no answer comes.
-    LoseRequest,
-    /// It is made, and no answer says so.
-    LoseAnswer,
-    /// It does not reach the API server, and this is the answer.
-    Answer(u16),
-}
-
-/// A write that was counted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Write {
-    /// `PATCH`.
-    pub method: Method,
-    /// Without the query.
-    pub path: String,
-    /// The answer; none, if there was none.
-    pub status: Option<StatusCode>,
-}
 
 /// A proxy that runs until it is dropped.
 #[derive(Debug)]
@@ -56,12 +80,21 @@ pub struct FaultProxy {
     task: AbortHandle,
 }
 
-#[derive(Debug)]
 struct State {
+    client: Client,
     journal: Mutex<Journal>,
+    disturbances: Mutex<Vec<Disturbance>>,
+    view: watch::Sender<View>,
+    lost: Mutex<AllLost>,
     /// How many faults have taken place.
     broken: watch::Sender<usize>,
     counted: Counted,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("view", &*self.view.borrow()).finish_non_exhaustive()
+    }
 }
 
 /// Which requests are writes.
@@ -73,22 +106,59 @@ enum Counted {
     WhatIsStored,
 }
 
+/// Events that do not come, by the number of the wish.
 #[derive(Debug)]
-struct Journal {
-    writes: Vec<Write>,
-    last: Instant,
-    /// By the number of the write, from 0.
-    faults: BTreeMap<usize, Fault>,
-}
+#[must_use = "by it they come again"]
+pub struct Withheld(u64);
 
 impl State {
     fn journal(&self) -> MutexGuard<'_, Journal> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn lost(&self) -> MutexGuard<'_, AllLost> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn disturbances(&self) -> MutexGuard<'_, Vec<Disturbance>> {
+        self.disturbances.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_write(&self, asked: &Asked) -> bool {
+        !asked.is_read()
+            && !asked.is_of_lease()
+            && (self.counted == Counted::DryRunsToo || !asked.stores_nothing())
+    }
+
+    /// Counts a request. The number of the write, if it is one, and what becomes of it.
+    fn note(
+        &self,
+        asked: &Asked,
+        body: &Bytes,
+    ) -> (Option<usize>, Option<(Fault, Option<Disturbance>)>) {
+        let mut journal = self.journal();
+        if !asked.is_of_lease() {
+            journal.requests.push(asked.clone());
+        }
+        let number = self.is_write(asked).then(|| {
+            journal.writes.push(Write::new(asked, body));
+            journal.last = Instant::now();
+            journal.writes.len() - 1
+        });
+        let by_number = number.and_then(|number| journal.faults.get(&number).copied());
+        // Each counts it, whichever takes place.
+        let all: Vec<_> = self
+            .disturbances()
+            .iter()
+            .filter_map(|one| Some((one.fault_of(asked)?, Some(one.clone()))))
+            .collect();
+        let by_rule = all.into_iter().next();
+        (number, by_number.map(|fault| (fault, None)).or(by_rule))
+    }
 }
 
 impl FaultProxy {
-    /// Listens on a free port of 127.0.0.1; what it is asked it asks with this client.
+    /// Listens on a free port of 127.0.0.1; what it is asked it asks with this client. The faults are by the numbers of writes.
     ///
     /// # Errors
     /// There is no port.
@@ -117,10 +187,16 @@ impl FaultProxy {
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
-        let faults = faults.into_iter().collect();
-        let journal = Mutex::new(Journal { writes: Vec::new(), last: Instant::now(), faults });
-        let state = Arc::new(State { journal, broken: watch::Sender::new(0), counted });
-        let task = tokio::spawn(accept(listener, client, Arc::clone(&state))).abort_handle();
+        let state = Arc::new(State {
+            client,
+            journal: Mutex::new(Journal::new(faults)),
+            disturbances: Mutex::default(),
+            view: watch::Sender::default(),
+            lost: Mutex::default(),
+            broken: watch::Sender::new(0),
+            counted,
+        });
+        let task = tokio::spawn(accept(listener, Arc::clone(&state))).abort_handle();
         Ok(Self { address, state, task })
     }
 
@@ -144,6 +220,81 @@ impl FaultProxy {
     #[must_use]
     pub fn writes(&self) -> Vec<Write> {
         self.state.journal().writes.clone()
+    }
+
+    /// All requests so far, in order.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Asked> {
+        self.state.journal().requests.clone()
+    }
+
+    /// Has that become of those requests that come from now on.
+    pub fn disturb(&self, which: Which, fault: Fault) -> Disturbance {
+        let disturbance = Disturbance::new(which, fault);
+        self.state.disturbances().push(disturbance.clone());
+        disturbance
+    }
+
+    /// Where the history of the cluster is now.
+    ///
+    /// # Errors
+    /// The API server does not say it.
+    pub async fn moment(&self) -> Result<Moment, Failed> {
+        // Any list is of a moment of the whole.
+        let request = Request::get("/api/v1/namespaces?limit=1").body(Vec::new())?;
+        let list: Value = self.state.client.request(request).await?;
+        Ok(Moment(view::text(&list, "/metadata/resourceVersion").parse()?))
+    }
+
+    /// Freezes what is seen of these resources, of all where none is named, as it is now.
+    ///
+    /// # Errors
+    /// As of [`Self::moment`].
+    pub async fn freeze(&self, resources: &[&str], reach: Reach) -> Result<Moment, Failed> {
+        // Nothing comes from now on; what has happened until that moment comes when it is known.
+        self.freeze_at(Moment(0), resources, reach);
+        let at = self.moment().await?;
+        self.freeze_at(at, resources, reach);
+        Ok(at)
+    }
+
+    /// Freezes it as it was then: for a controller that starts. One that runs already may have seen what came later, and sees no
+    /// more of it. Another frozen view thaws by it.
+    pub fn freeze_at(&self, at: Moment, resources: &[&str], reach: Reach) {
+        let resources = resources.iter().map(|&one| one.to_owned()).collect();
+        self.state.view.send_modify(|view| view.frozen = Some(Frozen { at, resources, reach }));
+    }
+
+    /// Shows all as it is.
+    pub fn thaw(&self, how: Thaw) {
+        self.state.view.send_modify(|view| {
+            view.frozen = None;
+            view.expired += u64::from(how == Thaw::Expire);
+        });
+    }
+
+    /// Lets no event of these objects come from now on: the predicate gets the object. Who lists sees them.
+    pub fn withhold(&self, is_meant: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Withheld {
+        let mut number = 0;
+        self.state.view.send_modify(|view| {
+            let last = view.withheld.keys().chain(&view.delivered).max();
+            number = last.map_or(1, |last| last + 1);
+            view.withheld.insert(number, Arc::new(is_meant));
+        });
+        Withheld(number)
+    }
+
+    /// Lets them come again. Those that did not come are lost.
+    pub fn forget(&self, withheld: Withheld) {
+        self.state.view.send_modify(|view| drop(view.withheld.remove(&withheld.0)));
+    }
+
+    /// Lets them come again, and first of each object those that did not come, as one: as after a gap.
+    pub fn deliver(&self, withheld: Withheld) {
+        self.state.view.send_modify(|view| {
+            view.withheld.remove(&withheld.0);
+            view.delivered.insert(withheld.0);
+        });
     }
 
     /// Waits until a fault has taken place.
@@ -172,14 +323,15 @@ impl Drop for FaultProxy {
     }
 }
 
-async fn accept(listener: TcpListener, client: Client, state: Arc<State>) {
+async fn accept(listener: TcpListener, state: Arc<State>) {
     // Dropped with the proxy, and so are the connections.
     let mut connections = tokio::task::JoinSet::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
-        let (client, state) = (client.clone(), Arc::clone(&state));
+        let Ok(socket) = rustix::io::dup(&stream).map(Arc::new) else { continue };
+        let state = Arc::clone(&state);
         connections.spawn(async move {
-            let serve = service_fn(move |request| answer(client.clone(), state.clone(), request));
+            let serve = service_fn(move |request| answer(state.clone(), socket.clone(), request));
             // A client that goes away is no matter of ours.
             let _ = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), serve)
@@ -188,91 +340,69 @@ async fn accept(listener: TcpListener, client: Client, state: Arc<State>) {
     }
 }
 
-fn is_write(request: &Request<Incoming>, counted: Counted) -> bool {
-    let is_read = [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
-    let path = request.uri().path();
-    let reviews = ["/authorization.k8s.io/", "/authentication.k8s.io/"];
-    let stores_nothing = reviews.iter().any(|group| path.contains(group))
-        || request.uri().query().is_some_and(|query| query.contains("dryRun="));
-    !is_read && !path.contains("/leases") && (counted == Counted::DryRunsToo || !stores_nothing)
-}
-
+/// Answers a request, if it is answered.
 async fn answer(
-    client: Client,
     state: Arc<State>,
+    socket: Arc<OwnedFd>,
     request: Request<Incoming>,
-) -> Result<Response<Body>, Infallible> {
-    if !is_write(&request, state.counted) {
-        return Ok(forward(&client, request).await);
-    }
-    let (number, fault) = {
-        let mut journal = state.journal();
-        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-        journal.writes.push(Write { method, path, status: None });
-        journal.last = Instant::now();
-        let number = journal.writes.len() - 1;
-        (number, journal.faults.get(&number).copied())
-    };
-    let broken = || state.broken.send_modify(|broken| *broken += 1);
+) -> Result<Answer, Broken> {
+    let (parts, body) = request.into_parts();
+    let asked = Asked::new(&parts.method, &parts.uri);
+    let Ok(body) = body.collect().await else { return Ok(refusal(400)) };
+    let body = body.to_bytes();
+    let (number, fault) = state.note(&asked, &body);
+    let request = Request::from_parts(parts, body);
     let answer = match fault {
-        Some(Fault::LoseRequest) => {
-            broken();
-            std::future::pending().await
-        }
-        Some(Fault::LoseAnswer) => {
-            let answer = forward(&client, request).await;
-            // It has been stored when the answer is whole.
-            drop(answer.into_body().collect().await);
-            broken();
-            std::future::pending().await
-        }
-        Some(Fault::Answer(code)) => {
-            broken();
-            refusal(code)
-        }
-        None => forward(&client, request).await,
+        Some((fault, by)) => with_fault(&state, &asked, request, fault, by, &socket).await?,
+        None => forward(&state, &asked, request).await,
     };
     let mut journal = state.journal();
-    journal.last = Instant::now();
-    if let Some(write) = journal.writes.get_mut(number) {
-        write.status = Some(answer.status());
+    if let Some(number) = number {
+        journal.last = Instant::now();
+        if let Some(write) = journal.writes.get_mut(number) {
+            write.status = Some(answer.status());
+        }
     }
     Ok(answer)
 }
 
-async fn forward(client: &Client, request: Request<Incoming>) -> Response<Body> {
-    let (mut parts, body) = request.into_parts();
-    for name in [header::HOST, header::AUTHORIZATION, header::CONNECTION, header::CONTENT_LENGTH] {
-        parts.headers.remove(name);
-    }
-    let Ok(body) = body.collect().await else { return refusal(400) };
-    let request = Request::from_parts(parts, Body::from(body.to_bytes().to_vec()));
-    match client.send(request).await {
-        Ok(mut answer) => {
-            for name in [header::CONNECTION, header::TRANSFER_ENCODING] {
-                answer.headers_mut().remove(name);
-            }
-            answer
-        }
-        Err(_) => refusal(502),
-    }
-}
-
-/// As the API server says it.
-fn refusal(code: u16) -> Response<Body> {
-    let reason = match code {
-        409 => "Conflict",
-        410 => "Expired",
-        429 => "TooManyRequests",
-        500 => "InternalError",
-        503 => "ServiceUnavailable",
-        _ => "Unknown",
+async fn with_fault(
+    state: &Arc<State>,
+    asked: &Asked,
+    request: Request<Bytes>,
+    fault: Fault,
+    by: Option<Disturbance>,
+    socket: &OwnedFd,
+) -> Result<Answer, Broken> {
+    let takes_place = || {
+        state.broken.send_modify(|broken| *broken += 1);
+        by.iter().for_each(Disturbance::takes_place);
     };
-    let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "message": "a fault of the test", "reason": reason, "code": code});
-    let mut answer = Response::new(Body::from(status.to_string().into_bytes()));
-    *answer.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::BAD_GATEWAY);
-    let json = header::HeaderValue::from_static("application/json");
-    answer.headers_mut().insert(header::CONTENT_TYPE, json);
-    answer
+    if fault == Fault::LoseAnswer {
+        let answer = forward(state, asked, request).await;
+        // It has been stored when the answer is whole.
+        drop(answer.into_body().collect().await);
+        takes_place();
+        return std::future::pending().await;
+    }
+    takes_place();
+    match fault {
+        Fault::LoseRequest | Fault::LoseAnswer => std::future::pending().await,
+        Fault::Answer(code) => Ok(refusal(code)),
+        Fault::RetryAfter(code, seconds) => Ok(refusal_until(code, seconds)),
+        Fault::Reset => {
+            // What is closed without waiting is reset.
+            let _ = rustix::net::sockopt::set_socket_linger(socket, Some(Duration::ZERO));
+            Err(Broken)
+        }
+        Fault::Hold => {
+            if let Some(by) = &by {
+                by.released().await;
+            }
+            Ok(forward(state, asked, request).await)
+        }
+        Fault::Silent => Ok(silence()),
+        Fault::Cut => Ok(cut(forward(state, asked, request).await)),
+        Fault::Expire => Ok(expired_watch()),
+    }
 }
