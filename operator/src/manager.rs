@@ -24,6 +24,7 @@ use crate::components;
 use crate::kind::Kind;
 use crate::names::{self, ADOPT, CONFIRM_LOSS};
 use crate::object::controller_of;
+use crate::reconcile::live::{self, LiveError};
 use crate::reconcile::{Context, Error, apply, now};
 use crate::services::{self, Service, services};
 use status::Row;
@@ -49,15 +50,17 @@ pub async fn reconcile(
     let paused = names::paused(&manager, None);
     let mut failed = None;
     let mut rows = Vec::new();
+    let mut is_first = true;
     for service in &services {
-        let (row, error) = make_so(ctx, &manager, service, paused.is_some()).await?;
+        let (row, error) = make_so(ctx, &manager, service, paused.is_some(), &mut is_first).await?;
         rows.push(row);
         failed = failed.or(error);
     }
     for (facts, object) in removed(ctx, &manager, &services) {
         match remove(ctx, &manager, facts, &object, paused.is_some()).await {
             Ok(row) => rows.extend(row),
-            Err(error) => failed = failed.or(Some(error)),
+            Err(LiveError::Call(error)) => failed = failed.or(Some(error)),
+            Err(LiveError::Behind(behind)) => return Err(behind.into()),
         }
     }
     let signer = services::other_signer(spec);
@@ -78,6 +81,7 @@ async fn make_so(
     manager: &DynamicObject,
     service: &Service,
     is_paused: bool,
+    is_first: &mut bool,
 ) -> Result<(Row, Option<CallError>), Error> {
     let namespace = manager.namespace().unwrap_or_default();
     let kind = Kind::Component(service.facts.kind);
@@ -107,8 +111,17 @@ async fn make_so(
     let intent = intent(manager, service)?;
     if live.as_ref().is_some_and(|live| apply::is_so(&intent.object, live)) {
         ctx.metrics.skipped(kind);
-    } else if let Err(error) = apply::write(&ctx.writer, &ctx.cache, kind, &intent.object).await {
-        return not_written(error);
+    } else {
+        if *is_first {
+            match live::is_current(&ctx.writer, manager).await {
+                Err(LiveError::Call(error)) => return not_written(error),
+                current => current?,
+            }
+            *is_first = false;
+        }
+        if let Err(error) = apply::write(&ctx.writer, &ctx.cache, kind, &intent.object).await {
+            return not_written(error);
+        }
     }
     let live = ctx.cache.get(kind, &namespace, &service.name);
     if components::of_kind(service.facts.kind).is_none() {
@@ -197,11 +210,12 @@ async fn remove(
     facts: &'static Component,
     object: &DynamicObject,
     is_paused: bool,
-) -> Result<Option<Row>, CallError> {
+) -> Result<Option<Row>, LiveError> {
     let name = object.name_any();
     let item = format!("{}/{name}", facts.kind);
     let confirmed = manager.annotations().get(CONFIRM_LOSS).map(String::as_str).unwrap_or_default();
     if confirmed.split(',').any(|one| one.trim() == item) && !is_paused {
+        live::is_current(&ctx.writer, manager).await?;
         apply::delete(&ctx.writer, Kind::Component(facts.kind), object).await?;
         return Ok(None);
     }

@@ -16,6 +16,7 @@ mod as_before;
 mod authorities;
 mod certificates;
 pub mod fetch;
+pub(crate) mod live;
 pub mod members;
 pub mod nested;
 mod next_pod;
@@ -115,6 +116,8 @@ pub enum Error {
     Access(#[source] AccessError),
     #[error("{}", .0.message)]
     Refused(Invalid),
+    #[error(transparent)]
+    Behind(#[from] live::Behind),
     #[error(
         "the pass panicked, as the line of the log before says: a defect of the operator, which others do not suffer from; please \
          report it with the object"
@@ -127,7 +130,14 @@ impl From<ApplyError> for Error {
         match error {
             ApplyError::Call(error) => error.into(),
             ApplyError::NotOurs(invalid) => Self::Refused(invalid),
+            ApplyError::Behind(behind) => Self::Behind(behind),
         }
+    }
+}
+
+impl From<live::LiveError> for Error {
+    fn from(error: live::LiveError) -> Self {
+        ApplyError::from(error).into()
     }
 }
 
@@ -179,6 +189,10 @@ pub async fn reconcile(
         }
         Ok(None) => pass(ctx, component, &fetched, &instance, &mut taken_over).await,
     };
+    if matches!(made, Err(Error::Behind(_))) {
+        // Nothing of it is worth saying: the pass that sees what is now says it.
+        return made;
+    }
     let service = Service::of(component.facts(), &fetched.object);
     status.common.introspect = ctx.introspect.of(&service, before.common.introspect.as_ref());
     status.common.taken_over = taken_over;
@@ -332,6 +346,7 @@ async fn replace_a_pod(ctx: &Context, fetched: &Fetched, valid: &Valid) -> Resul
 async fn delete_pod(ctx: &Context, fetched: &Fetched, name: &str) -> Result<(), Error> {
     let namespace = fetched.namespace();
     if let Some(pod) = ctx.cache.get(Kind::Pod, &namespace, name) {
+        live::may_replace(&ctx.writer, fetched, &pod).await?;
         apply::delete(&ctx.writer, Kind::Pod, &pod).await?;
         ctx.cache.mark_going(Kind::Pod, &pod);
     }

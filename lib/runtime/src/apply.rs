@@ -21,8 +21,8 @@ use k8s_openapi::api::certificates::v1::{
     CertificateSigningRequest, CertificateSigningRequestCondition,
 };
 use kube::api::{
-    ApiResource, DeleteParams, DynamicObject, GetParams, Patch, PatchParams, PostParams,
-    Preconditions,
+    ApiResource, DeleteParams, DynamicObject, GetParams, ListParams, Patch, PatchParams,
+    PostParams, Preconditions,
 };
 use kube::core::Request;
 use kube::{Api, Client, Resource, ResourceExt};
@@ -142,6 +142,21 @@ where
         }
     };
     ctx.call(Verb::Get, resource.plural.clone(), name).run(request).await
+}
+
+/// Reads objects that are few, as they are now.
+///
+/// # Errors
+/// The call fails.
+pub async fn list_as(
+    ctx: &Context,
+    resource: &ApiResource,
+    namespace: Option<&str>,
+    params: &ListParams,
+) -> Result<Vec<DynamicObject>, CallError> {
+    let api = ctx.api(resource, namespace);
+    let call = Call::new(Verb::List, resource.plural.clone()).timeout(ctx.timeout);
+    Ok(call.run(api.list(params)).await?.items)
 }
 
 /// Stores an object that was made from the one that was [`read`]: replaces that if it carries its

@@ -10,6 +10,7 @@ use opensdn_runtime::call::CallError;
 use serde_json::Value;
 
 use super::fetch::Fetched;
+use super::live::{self, Behind, LiveError};
 use super::take_over;
 use super::validate::Invalid;
 use crate::build::Intent;
@@ -28,6 +29,18 @@ pub(crate) enum ApplyError {
     /// Another has an object of that name.
     #[error("{}", .0.message)]
     NotOurs(Invalid),
+    /// It was decided by what is not so any more.
+    #[error(transparent)]
+    Behind(#[from] Behind),
+}
+
+impl From<LiveError> for ApplyError {
+    fn from(error: LiveError) -> Self {
+        match error {
+            LiveError::Call(error) => Self::Call(error),
+            LiveError::Behind(behind) => Self::Behind(behind),
+        }
+    }
 }
 
 /// Writes the intents in their order, and deletes what else the object owns of our kinds.
@@ -45,6 +58,7 @@ pub(super) async fn apply(
         |one: &Intent| one.kind == Kind::StatefulSet && one.object.annotations().contains_key(NODE);
     // Without a node there are none, and those that there are stay.
     let has_homes = intents.iter().any(is_home);
+    let mut written: Vec<Kind> = Vec::new();
     // Volumes have been looked at before.
     for intent in intents.iter().filter(|intent| intent.kind != Kind::PersistentVolumeClaim) {
         let live = fetched.owned.get(&(intent.kind, intent.name.clone()));
@@ -52,7 +66,11 @@ pub(super) async fn apply(
             metrics.skipped(intent.kind);
             continue;
         }
-        apply_one(ctx, cache, fetched, intent).await?;
+        if written.is_empty() {
+            live::is_current(ctx, &fetched.object).await?;
+        }
+        write_one(ctx, cache, fetched, intent).await?;
+        written.push(intent.kind);
     }
     for ((kind, name), live) in &fetched.owned {
         if intents.iter().any(|one| one.kind == *kind && one.name == *name) {
@@ -65,10 +83,18 @@ pub(super) async fn apply(
             Kind::StatefulSet => has_homes && live.annotations().contains_key(NODE),
             _ => false,
         };
-        if is_over {
-            delete(ctx, *kind, live).await?;
-            cache.mark_going(*kind, live);
+        if !is_over {
+            continue;
         }
+        if !written.contains(&Kind::StatefulSet) {
+            live::may_shrink(ctx, fetched).await?;
+        } else if *kind == Kind::StatefulSet {
+            // When the others are known as they are now.
+            continue;
+        }
+        // The StatefulSet of a budget was written just now, and looked at before.
+        delete(ctx, *kind, live).await?;
+        cache.mark_going(*kind, live);
     }
     Ok(())
 }
@@ -83,7 +109,20 @@ pub(super) async fn apply_one(
     fetched: &Fetched,
     intent: &Intent,
 ) -> Result<(), ApplyError> {
+    live::is_current(ctx, &fetched.object).await?;
+    write_one(ctx, cache, fetched, intent).await
+}
+
+async fn write_one(
+    ctx: &Context,
+    cache: &Cache,
+    fetched: &Fetched,
+    intent: &Intent,
+) -> Result<(), ApplyError> {
     let live = fetched.owned.get(&(intent.kind, intent.name.clone()));
+    if let Some(live) = live {
+        live::may_overwrite(ctx, fetched, live, intent).await?;
+    }
     // What tf-operator has made may be watched already, and was never applied.
     if live.is_none_or(|live| !live.annotations().contains_key(APPLIED))
         && let Some(message) = not_ours(ctx, fetched, intent).await?
@@ -152,7 +191,7 @@ fn belongs_to_others(
     let whose = component.name_any();
     let owner_kind = component.types.as_ref().map_or("", |types| &types.kind);
     match controller_of(there) {
-        // An earlier one of the name: what that had goes by itself, and until then the API server refuses the write.
+        // An earlier one of the name, as this one is the one that there is now: what that had goes by itself, or is this one's.
         Some(owner) if owner.kind == owner_kind && owner.name == whose => None,
         Some(owner) => Some(format!(
             "{kind} {name} belongs to {} {}: give one of the two another name",

@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 
 use super::fetch::{CLOCKS_DIFFER, Fetched};
 use super::next_pod::last_revision;
-use super::{Context, Error, delete_pod};
+use super::{Context, Error, delete_pod, live};
 use crate::build::{Members, Valid};
 use crate::canary::{HELD, ON_HOLD, Pace};
 use crate::ensemble::plan::{Seat, Situation, Step, make_stuck_again, next};
@@ -271,6 +271,9 @@ pub(super) async fn act(
             delete_pod(ctx, fetched, pod).await?;
         }
         Step::Change(change) => {
+            if matches!(change, Change::Remove(_)) {
+                live::may_shrink(&ctx.writer, fetched).await?;
+            }
             let made = plan.ensemble.make(&plan.access, &plan.view, change).await;
             let (Change::Add(member) | Change::Remove(member)) = change;
             let (name, id, host) = (fetched.name(), member.id, &member.host);
