@@ -70,7 +70,7 @@ use std::time::Duration;
 
 use clap::Parser as _;
 use opensdn_runtime::apply::Context as Writer;
-use opensdn_runtime::client::{ClientError, client};
+use opensdn_runtime::client::{ClientError, client, client_while};
 use opensdn_runtime::events::Events;
 use opensdn_runtime::leader::{Election, Leadership, OnLoss, TimingError};
 use opensdn_runtime::process::{self, Process};
@@ -163,8 +163,9 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let client = client().await?;
     let cache = Arc::new(Cache::default());
     let controllers = Controllers::watch(&client, &cache, &args.scopes(), &readiness);
-    let leadership =
-        Leadership::start_when_ready(client.clone(), election, readiness, drain.clone());
+    let leadership = Leadership::start_when_ready(client, election, readiness, drain.clone());
+    let leads = leadership.clone();
+    let client = client_while(move || leads.may_write()).await?;
     let writer = Writer::new(client.clone(), names::OPERATOR);
     let events = Events::new(client.clone(), names::OPERATOR, &args.replica);
     let clouds = Clouds::new(client.clone(), args.cloud_check_interval, args.forget_nodes_after);

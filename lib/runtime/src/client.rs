@@ -3,6 +3,11 @@
 //! 40 ms on Linux, which a start or a claim would wait too. So this is kube's stack on a connector
 //! that sends at once. Deliberately not here: which requests are sent.
 
+use std::sync::Arc;
+use std::task;
+
+use futures::future::{Either, Ready, ready};
+use http::{Method, Request};
 use hyper_timeout::TimeoutConnector;
 use hyper_util::{
     client::legacy::{Client as HttpClient, connect::HttpConnector},
@@ -12,7 +17,8 @@ use kube::{
     Client, Config,
     client::{Body, ClientBuilder, ConfigExt as _, retry::RetryPolicy},
 };
-use tower::{BoxError, ServiceBuilder, retry::RetryLayer};
+use tower::layer::layer_fn;
+use tower::{BoxError, Service, ServiceBuilder, retry::RetryLayer};
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
@@ -32,17 +38,76 @@ impl ClientError {
 /// # Errors
 /// Neither says where the API server is, or what it says cannot be used.
 pub async fn client() -> Result<Client, ClientError> {
-    infer().await.map_err(|error| ClientError(Box::new(error)))
+    infer(None).await.map_err(|error| ClientError(Box::new(error)))
 }
 
-async fn infer() -> Result<Client, kube::Error> {
+/// The same, for what only one replica may do: `may_write` is asked right before each write is sent, also one that is tried again,
+/// and where it says no the call fails with [`NotSent`]. Reads pass.
+///
+/// # Errors
+/// As of [`client`].
+pub async fn client_while(
+    may_write: impl Fn() -> bool + Send + Sync + 'static,
+) -> Result<Client, ClientError> {
+    infer(Some(Arc::new(may_write))).await.map_err(|error| ClientError(Box::new(error)))
+}
+
+type MayWrite = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// A write that would have been sent by who may not do it any more.
+#[derive(Debug, thiserror::Error)]
+#[error("not sent: the Lease was not renewed in time, and another replica may lead")]
+pub struct NotSent;
+
+/// Sends no write that may not be sent.
+struct Guarded<S> {
+    inner: S,
+    may_write: MayWrite,
+}
+
+impl<S: Service<Request<Body>, Error = BoxError>> Service<Request<Body>> for Guarded<S> {
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = Either<Ready<Result<S::Response, BoxError>>, S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut task::Context<'_>) -> task::Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let is_read = [Method::GET, Method::HEAD].contains(request.method());
+        if is_read || (self.may_write)() {
+            Either::Right(self.inner.call(request))
+        } else {
+            Either::Left(ready(Err(NotSent.into())))
+        }
+    }
+}
+
+impl<S: Clone> Clone for Guarded<S> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), may_write: self.may_write.clone() }
+    }
+}
+
+async fn infer(may_write: Option<MayWrite>) -> Result<Client, kube::Error> {
     let mut config = Config::infer().await.map_err(kube::Error::InferConfig)?;
     config.proxy_url = opensdn_proxy::for_server(&config.cluster_url, config.proxy_url);
     // A proxy is rare and kube knows its protocols.
-    if config.proxy_url.is_some() { Client::try_from(config) } else { direct(config) }
+    if config.proxy_url.is_none() {
+        return direct(config, may_write);
+    }
+    let through_proxy = ClientBuilder::try_from(config)?;
+    Ok(match may_write {
+        Some(may_write) => {
+            let guard = layer_fn(|inner| Guarded { inner, may_write: may_write.clone() });
+            through_proxy.with_layer(&guard).build()
+        }
+        None => through_proxy.build(),
+    })
 }
 
-fn direct(config: Config) -> Result<Client, kube::Error> {
+fn direct(config: Config, may_write: Option<MayWrite>) -> Result<Client, kube::Error> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
@@ -53,11 +118,14 @@ fn direct(config: Config) -> Result<Client, kube::Error> {
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
     let http = HttpClient::builder(TokioExecutor::new()).build::<_, Body>(connector);
     let retry = config.default_retry.then(|| RetryLayer::new(RetryPolicy::server_retry()));
+    let guard = may_write
+        .map(|may_write| layer_fn(move |inner| Guarded { inner, may_write: may_write.clone() }));
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(retry)
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
+        .option_layer(guard)
         .map_err(BoxError::from)
         .service(http);
     Ok(ClientBuilder::new(service, config.default_namespace).build())

@@ -7,7 +7,7 @@
 mod args;
 pub mod lease;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
@@ -111,7 +111,11 @@ pub struct Leadership {
     state: watch::Receiver<State>,
     /// Whether the work is over that nobody else may do meanwhile.
     done: Arc<watch::Sender<bool>>,
+    until: Until,
 }
+
+/// Until when the Lease holds without being renewed.
+type Until = Arc<Mutex<Option<Instant>>>;
 
 impl Leadership {
     /// As [`Self::start`], once `readiness` has said for the first time that nothing is missing: who cannot do
@@ -153,6 +157,14 @@ impl Leadership {
         *self.state.borrow() == State::Leader
     }
 
+    /// Whether it is held by the clock, which runs on while a process is stopped: one that continues may not have noticed yet that
+    /// it has lost the Lease. To be asked right before each write that only who leads may make.
+    #[must_use]
+    pub fn may_write(&self) -> bool {
+        let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_held() && until.is_some_and(|until| Instant::now() < until)
+    }
+
     /// Returns when it has been won or lost since the last call; never, once the process ends.
     pub async fn changed(&mut self) {
         if self.state.changed().await.is_err() {
@@ -186,6 +198,7 @@ struct Candidate {
     observed: Option<Observed>,
     /// When the last renewal that succeeded was started.
     renewed: Option<Instant>,
+    until: Until,
     sender: watch::Sender<State>,
     done: watch::Receiver<bool>,
 }
@@ -194,15 +207,17 @@ impl Candidate {
     fn new(client: Client, election: Election) -> (Self, Leadership) {
         let (sender, state) = watch::channel(State::Follower);
         let (done, is_done) = watch::channel(false);
+        let until = Until::default();
         let candidate = Self {
             api: Api::namespaced(client, &election.namespace),
             election,
             observed: None,
             renewed: None,
+            until: until.clone(),
             sender,
             done: is_done,
         };
-        (candidate, Leadership { state, done: Arc::new(done) })
+        (candidate, Leadership { state, done: Arc::new(done), until })
     }
 
     async fn run(mut self, mut drain: Drain) {
@@ -300,6 +315,8 @@ impl Candidate {
         };
         self.observed = Some(Observed::new(&written, started));
         self.renewed = Some(started);
+        *self.until.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(started + self.election.timing.renew_deadline);
         self.set(State::Leader);
         Ok(())
     }

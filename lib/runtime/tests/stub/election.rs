@@ -146,6 +146,19 @@ async fn a_lease_that_another_replica_took_is_lost() {
     assert_eq!(store.holder().as_deref(), Some("other"));
 }
 
+#[tokio::test]
+async fn who_was_stopped_until_after_the_deadline_may_not_write_though_nothing_was_noticed() {
+    let (store, leadership, _shutdown) = leader(OnLoss::End).await;
+    assert!(leadership.may_write());
+    store.hangs.store(true, Ordering::Release);
+    // As a process that is stopped: the one thread of this test does nothing else meanwhile.
+    std::thread::sleep(Duration::from_millis(1_100));
+    assert!(leadership.is_held(), "it has not been noticed");
+    assert!(!leadership.may_write());
+    timeout(LONG, leadership.ended()).await.unwrap();
+    assert!(!leadership.may_write());
+}
+
 async fn is_released(store: &Store) {
     let released = async {
         while store.holder().is_some() {
