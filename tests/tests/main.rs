@@ -48,6 +48,7 @@ mod operator_nested;
 mod operator_nested_faults;
 mod operator_signer;
 mod operator_storage;
+mod operator_stale;
 mod operator_take_over;
 mod operator_upgrade;
 mod operator_upgrade_bad_images;

@@ -11,6 +11,7 @@ use opensdn_reserved_port::ReservedPort;
 
 use crate::programs::program;
 use crate::sandbox::{Cluster, Program};
+use crate::signal::{self, Signal};
 use crate::{Failed, Outcome, admin_port, installer};
 
 /// How long a replica may take to end by itself.
@@ -22,6 +23,8 @@ pub struct Operator {
     _ports: Vec<ReservedPort>,
     cloud_check_interval: String,
     introspect_interval: String,
+    /// For how many seconds the Lease holds.
+    lease: u32,
 }
 
 impl Operator {
@@ -31,6 +34,9 @@ impl Operator {
             _ports: Vec::new(),
             cloud_check_interval: "1s".to_owned(),
             introspect_interval: "0s".to_owned(),
+            // A replica ends where it cannot renew its Lease, and no kubelet starts it again here. With several
+            // control planes on two cores an API server may not answer for longer than the default.
+            lease: 60,
         }
     }
 
@@ -97,6 +103,25 @@ impl Operator {
         Ok(operator)
     }
 
+    /// Several for one namespace, each with a kubeconfig of its own and none started yet, of which one leads; who does not renew
+    /// the Lease for so many seconds has lost it.
+    ///
+    /// # Errors
+    /// There is no port.
+    pub fn beside_each_other(
+        cluster: &Cluster,
+        kubeconfigs: &[&Path],
+        namespace: &str,
+        lease: u32,
+    ) -> Result<Self, Failed> {
+        let mut operator = Self { lease, ..Self::new() };
+        for (number, kubeconfig) in kubeconfigs.iter().enumerate() {
+            let name = format!("operator-{number}-of-{namespace}");
+            operator.add(cluster, kubeconfig, &name, namespace, namespace)?;
+        }
+        Ok(operator)
+    }
+
     /// The same, for all namespaces; its Lease is in one of them.
     ///
     /// # Errors
@@ -129,10 +154,8 @@ impl Operator {
             "--log-format=text".to_owned(),
             // kwok's pods run nothing.
             "--simulated-pods".to_owned(),
-            // A replica ends where it cannot renew its Lease, and no kubelet starts it again here. With several
-            // control planes on two cores an API server may not answer for longer than the default.
-            "--leader-elect-lease-duration=60s".to_owned(),
-            "--leader-elect-renew-deadline=45s".to_owned(),
+            format!("--leader-elect-lease-duration={}s", self.lease),
+            format!("--leader-elect-renew-deadline={}s", self.lease * 3 / 4),
             format!("--cloud-check-interval={}", self.cloud_check_interval),
             "--forget-nodes-after=1s".to_owned(),
             format!("--introspect-interval={}", self.introspect_interval),
@@ -168,6 +191,21 @@ impl Operator {
         if let Some((program, _)) = self.replicas.get(number) {
             program.kill();
         }
+    }
+
+    /// Stops a replica where it is, its connections open, or has it continue.
+    ///
+    /// # Errors
+    /// It does not run.
+    pub fn signal(&self, number: usize, signal: Signal) -> Outcome {
+        let process = self.replicas.get(number).and_then(|(program, _)| program.id());
+        Ok(signal::send(signal, process.ok_or("the replica does not run")?)?)
+    }
+
+    /// Whether a replica runs.
+    #[must_use]
+    pub fn runs(&self, number: usize) -> bool {
+        self.replicas.get(number).is_some_and(|(program, _)| program.id().is_some())
     }
 
     /// The sum of a metric over all of its labels; 0 where the replica does not answer.
