@@ -374,6 +374,7 @@ fn to_be_trusted(
     if published.is_some_and(|trust| trusted_by_pods(trust) == wanted) {
         return Trust { bundle: wanted, leaving: BTreeMap::new() };
     }
+    let as_published = |bundle: String| in_its_order(bundle, published.map(trusted_by_pods));
     let there = bundle::certificates(&wanted);
     let before = published.map(|trust| bundle::certificates(trusted_by_pods(trust)));
     let before = before.unwrap_or_default().into_iter();
@@ -383,7 +384,7 @@ fn to_be_trusted(
         .take(opensdn_pki::given::MOST)
         .collect();
     if before.is_empty() {
-        return Trust { bundle: wanted, leaving: BTreeMap::new() };
+        return Trust { bundle: as_published(wanted), leaving: BTreeMap::new() };
     }
     let mut leaving = BTreeMap::new();
     if !any_is_issued_by(cache, namespace, &before) {
@@ -393,7 +394,23 @@ fn to_be_trusted(
         before.retain(|ca| since(ca).is_none_or(|since| now - since < LEAVES_AFTER));
         leaving = before.iter().map(|ca| (key(ca), since(ca).unwrap_or(now))).collect();
     }
-    Trust { bundle: bundle::with(&wanted, &before), leaving }
+    Trust { bundle: as_published(bundle::with(&wanted, &before)), leaving }
+}
+
+/// The bundle as it is published, where only the order differs: for another text every daemon would be started again.
+fn in_its_order(bundle: String, published: Option<&str>) -> String {
+    let sorted = |text: &str| {
+        let mut all = bundle::certificates(text);
+        all.sort_unstable();
+        all
+    };
+    match published {
+        // Of one that has more than certificates the length differs.
+        Some(there) if there.len() == bundle.len() && sorted(there) == sorted(&bundle) => {
+            there.to_owned()
+        }
+        _ => bundle,
+    }
 }
 
 /// What is written of [`Trust::leaving`]: nothing of what cannot be read.

@@ -281,6 +281,27 @@ fn what_was_trusted_stays_so_as_long_as_a_pod_shows_a_certificate_by_it_and_a_da
     assert_eq!(left.bundle, both);
 }
 
+#[test]
+fn what_pods_trust_is_published_again_only_when_it_is_other_cas() {
+    let (before, after) = (ca(), ca());
+    let announced =
+        Authorities { current: before.clone(), next: Some(after.clone()), previous: None };
+    let previous = Some(before.certificate().to_owned());
+    let changed = Authorities { current: after.clone(), next: None, previous };
+    let alone = Authorities { current: after.clone(), next: None, previous: None };
+    let (both, none) = (announced.bundle(), BTreeMap::new());
+    assert_ne!(both, changed.bundle(), "each begins with the one that signs");
+    let published = published_bundle(&both, &none);
+    assert_eq!(still_trusted(&before, &changed, &published, 0).bundle, both);
+    let leaves = still_trusted(&after, &alone, &published, 0);
+    assert_eq!((&leaves.bundle, leaves.leaving.len()), (&both, 1));
+    let published = published_bundle(&both, &leaves.leaving);
+    assert_eq!(still_trusted(&after, &alone, &published, 24 * 60).bundle, alone.bundle());
+    // What others write into it does not stay.
+    let with_more = published_bundle(&format!("{both}# mine\n"), &none);
+    assert_eq!(still_trusted(&before, &changed, &with_more, 0).bundle, changed.bundle());
+}
+
 /// Whether pods trust that CA at that time, by when it was published.
 fn distrust(
     pods: &[Value],
