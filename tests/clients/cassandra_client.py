@@ -5,10 +5,11 @@ nodes when it is made, and a quorum for each call.
     cassandra_client.py write HOST...   writes one row after the other, and prints each that was acknowledged, with the time
     cassandra_client.py read HOST...    prints what a quorum has, how often the keyspace is kept, and the members
 
-In the working folder: ca.crt.
+In the working folder: ca.crt. What it trusts then is added to that when the file changes.
 """
 import json
 import logging
+import os
 import ssl
 import sys
 import time
@@ -18,13 +19,14 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.policies import ConstantReconnectionPolicy, RoundRobinPolicy
 
 PORT = 9041
+AUTHORITY = "ca.crt"
 KEYSPACE = "writes"
 RETRY_DELAY = 0.2
 
 
 def connect(hosts):
     # The certificate names addresses; this driver checks names only.
-    context = ssl.create_default_context(cafile="ca.crt")
+    context = ssl.create_default_context(cafile=AUTHORITY)
     context.check_hostname = False
     profile = ExecutionProfile(
         load_balancing_policy=RoundRobinPolicy(),
@@ -41,7 +43,7 @@ def connect(hosts):
         reconnection_policy=ConstantReconnectionPolicy(1, None),
         execution_profiles={EXEC_PROFILE_DEFAULT: profile},
     )
-    return cluster, cluster.connect()
+    return cluster, cluster.connect(), context
 
 
 def until_done(what):
@@ -54,7 +56,8 @@ def until_done(what):
 
 
 def write(hosts):
-    _, session = until_done(lambda: connect(hosts))
+    _, session, context = until_done(lambda: connect(hosts))
+    trusted = os.stat(AUTHORITY).st_mtime_ns
     members = 1 + len(list(session.execute("SELECT peer FROM system.peers")))
     until_done(lambda: session.execute(
         f"CREATE KEYSPACE IF NOT EXISTS {KEYSPACE} WITH replication = "
@@ -68,10 +71,14 @@ def write(hosts):
         print(number, time.monotonic(), flush=True)
         number += 1
         time.sleep(0.02)
+        changed = os.stat(AUTHORITY).st_mtime_ns
+        if changed != trusted:
+            context.load_verify_locations(AUTHORITY)
+            trusted = changed
 
 
 def read(hosts):
-    cluster, session = connect(hosts)
+    cluster, session, _ = connect(hosts)
     rows = session.execute(f"SELECT n FROM {KEYSPACE}.rows", timeout=60)
     numbers = sorted(row.n for row in rows)
     replication = session.execute(

@@ -6,7 +6,10 @@
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 #![allow(clippy::print_stderr, reason = "how long each step took, for who runs it by hand")]
 
+mod authorities;
 pub(crate) mod cassandra;
+mod clock;
+mod handshakes;
 pub(crate) mod rabbitmq;
 pub(crate) mod stories;
 mod volumes;

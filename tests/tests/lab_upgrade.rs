@@ -9,7 +9,7 @@
 
 mod redis;
 mod services;
-mod watch;
+pub(crate) mod watch;
 
 use std::time::Duration;
 

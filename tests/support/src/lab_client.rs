@@ -12,11 +12,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::Failed;
+use crate::lab_script::{FOLDER, PYTHON};
 use crate::sandbox::lab::Lab;
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../clients");
-/// Debian's, for which Debian packs the libraries.
-const PYTHON: &str = "/usr/bin/python3";
 /// So long one reading may take.
 const LIMIT: Duration = Duration::from_secs(120);
 /// So much of its complaints is shown.
@@ -45,12 +43,14 @@ impl LabClient {
         Ok(Self { script, hosts, folder: TempDir::new()?, writer: None })
     }
 
-    /// A file in its working folder, such as a certificate.
+    /// A file in its working folder, such as a certificate: at once, also where it reads another of that name.
     ///
     /// # Errors
     /// It cannot be written.
     pub fn give(&self, name: &str, content: &[u8]) -> Result<(), Failed> {
-        Ok(fs::write(self.folder.path().join(name), content)?)
+        let file = |name: &str| self.folder.path().join(name);
+        fs::write(file("next"), content)?;
+        Ok(fs::rename(file("next"), file(name))?)
     }
 
     /// Starts writing.

@@ -23,6 +23,7 @@ pub mod lab_daemons;
 pub mod lab_image;
 pub mod lab_operator;
 pub mod lab_product;
+pub mod lab_script;
 pub mod lab_under_load;
 pub mod link_local;
 pub mod long_runs;

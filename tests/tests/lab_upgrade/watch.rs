@@ -8,7 +8,7 @@ use super::services::NODES;
 use crate::lab_quorum::world::{Service, entry};
 
 /// What was seen.
-pub(super) struct Watch {
+pub(crate) struct Watch {
     version: &'static str,
     /// The pods that have been ready once. One that is not ready for a moment after that was not taken away.
     been_ready: BTreeSet<String>,
@@ -19,7 +19,7 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Nothing was seen yet.
-    pub(super) fn of(version: &'static str) -> Self {
+    pub(crate) fn of(version: &'static str) -> Self {
         Self {
             version,
             been_ready: BTreeSet::new(),
@@ -29,7 +29,7 @@ impl Watch {
     }
 
     /// One look at the pods of a service.
-    pub(super) fn look(&mut self, service: &Service, pods: &[Value]) {
+    pub(crate) fn look(&mut self, service: &Service, pods: &[Value]) {
         let mut serving = 0;
         for pod in pods {
             let uid = pod["metadata"]["uid"].as_str().unwrap_or_default();
@@ -48,27 +48,27 @@ impl Watch {
     }
 
     /// Whether a pod of any service has an image of the version.
-    pub(super) fn has_new(&self) -> bool {
+    pub(crate) fn has_new(&self) -> bool {
         !self.new.is_empty()
     }
 
-    pub(super) fn only_one_of_each_was_missing(&self) {
+    pub(crate) fn only_one_of_each_was_missing(&self) {
         let has_more = self.most_missing.values().any(|most| *most > 1);
         assert!(!has_more, "missing at once: {:?}", self.most_missing);
     }
 
-    pub(super) fn at_most_one_of_each_was_new(&self) {
+    pub(crate) fn at_most_one_of_each_was_new(&self) {
         self.new.keys().for_each(|service| self.at_most_one_was_new(service));
     }
 
-    pub(super) fn at_most_one_was_new(&self, service: &str) {
+    pub(crate) fn at_most_one_was_new(&self, service: &str) {
         let new = self.new.get(service).map_or(0, BTreeSet::len);
         assert!(new <= 1, "with images of {}: {:?}", self.version, self.new);
     }
 }
 
 /// Whether one of its containers has an image with that tag.
-pub(super) fn has_version(pod: &Value, version: &str) -> bool {
+pub(crate) fn has_version(pod: &Value, version: &str) -> bool {
     let containers = pod["spec"]["containers"].as_array().into_iter().flatten();
     let mut images = containers.filter_map(|one| one["image"].as_str());
     images.any(|image| image.rsplit(':').next() == Some(version))
