@@ -104,3 +104,12 @@ async fn a_member_that_has_lost_all_and_a_node_lost_for_good_lose_no_confirmed_m
     let left = stories::what_was_stored_and_a_node_are_lost(&mut world).await?;
     is_one_cluster_with_all_that_was_confirmed(&mut world, &left).await
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_drain_waits_until_the_member_of_the_node_before_is_back_and_no_confirmed_message_is_lost()
+-> Outcome {
+    let mut world = start(3, 3).await?;
+    stories::nodes_are_drained(&mut world).await?;
+    let all = ["node-1", "node-2", "node-3"];
+    is_one_cluster_with_all_that_was_confirmed(&mut world, &all).await
+}

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use opensdn_testing::kubectl::Said;
 use opensdn_testing::sandbox::lab::fault::Signal;
 use opensdn_testing::{Failed, Outcome};
 
@@ -10,6 +11,8 @@ use super::world::World;
 
 /// Longer than until a node counts as lost.
 const PARTED: Duration = Duration::from_secs(40);
+/// A client waits for another leader, or for a member to count as gone; on two busy cores that takes its time.
+const LONGEST_WAIT: Duration = Duration::from_secs(120);
 
 /// Three members become five, and three others again; one of those that go is the first of all, another the last.
 pub(super) async fn members_come_and_go(world: &mut World) -> Result<[&'static str; 3], Failed> {
@@ -68,6 +71,40 @@ pub(super) async fn what_was_stored_and_a_node_are_lost(
     world.ready_on(&left).await?;
     world.writes_go_on().await?;
     Ok(left)
+}
+
+/// Nodes are drained one after the other, those of seeds too. The next waits until the member of the one before is back.
+pub(super) async fn nodes_are_drained(world: &mut World) -> Outcome {
+    let all = ["node-1", "node-2", "node-3"];
+    write(world).await?;
+    let written = world.client.acknowledged().len();
+    for (node, next) in all.into_iter().zip(["node-2", "node-3", "node-1"]) {
+        let before = world.uids().await;
+        let one_to_spare = async || world.budget().await == "1";
+        world.until("the budget allows one", one_to_spare).await?;
+        drain(world, node, "60s").await?.success();
+        let refused = drain(world, next, "1s").await?;
+        assert!(!refused.ok && refused.err.contains("disruption budget"), "{}", refused.err);
+        for node in [node, next] {
+            world.kubectl(&["uncordon", node]).await?.success();
+        }
+        world.ready_on(&all).await?;
+        let left = world.uids().await.intersection(&before).count();
+        assert_eq!(left, 2, "the members of the other nodes were left alone");
+        world.writes_go_on().await?;
+    }
+    let wait = world.client.longest_wait(written);
+    eprintln!("a client of {} waited for {wait:?}", world.service.name);
+    assert!(wait < LONGEST_WAIT, "a client waited for {} s", wait.as_secs());
+    Ok(())
+}
+
+/// Its member tolerates that the node is cordoned, and starts there again.
+async fn drain(world: &World, node: &str, timeout: &str) -> Result<Said, Failed> {
+    let selector = format!("--pod-selector={}={}", world.service.word, world.service.name);
+    let timeout = format!("--timeout={timeout}");
+    let flags = ["--ignore-daemonsets", "--delete-emptydir-data", &selector, &timeout];
+    world.kubectl(&[&["drain", node][..], &flags].concat()).await
 }
 
 pub(crate) async fn write(world: &mut World) -> Outcome {
