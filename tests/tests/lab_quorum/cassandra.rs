@@ -83,6 +83,13 @@ async fn a_member_that_has_lost_all_and_a_node_lost_for_good_lose_no_acknowledge
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_members_become_five_and_three_others_and_no_acknowledged_row_is_lost() -> Outcome {
+    let mut world = start(5, 3).await?;
+    let left = stories::members_come_and_go(&mut world).await?;
+    is_one_ring_with_all_that_was_acknowledged(&mut world, &left)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_drain_waits_until_the_member_of_the_node_before_is_back_and_no_acknowledged_row_is_lost()
 -> Outcome {
     let mut world = start(3, 3).await?;
