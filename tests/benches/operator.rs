@@ -1,18 +1,21 @@
-//! What the operator costs: from a Manager to its objects and to Ready on simulated nodes, a pass with nothing to do,
-//! how soon a change is written, and its memory with 1, 100 and 1,000 Managers (`OPERATOR_MANAGERS` says others).
+//! What the operator costs: from a Manager to its objects and to Ready on simulated nodes, of two services and of all kinds with three
+//! members each, a pass with nothing to do, how soon a change is written, and its memory with 1, 100 and 1,000 Managers (`OPERATOR_MANAGERS` says others).
 //! Deliberately not here: how long real pods take.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
+use opensdn_crds::component::COMPONENTS;
 use opensdn_testing::Failed;
 use opensdn_testing::eventually::eventually_within;
 use opensdn_testing::fault_proxy::FaultProxy;
 use opensdn_testing::installer::install_crds;
 use opensdn_testing::kubectl::kubectl;
+use opensdn_testing::manager::whole;
 use opensdn_testing::measure::{Row, Sample, report};
 use opensdn_testing::operator::Operator;
 use opensdn_testing::sandbox::Sandbox;
@@ -32,6 +35,7 @@ const CONCURRENT: usize = 8;
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> Outcome<()> {
     let mut rows = one_manager().await?;
+    rows.extend(whole_manager().await?);
     let given = std::env::var("OPERATOR_MANAGERS").unwrap_or_else(|_| "1,100,1000".to_owned());
     for number in given.split(',').map(str::parse) {
         rows.extend(many_managers(number?).await?);
@@ -116,6 +120,57 @@ async fn one_manager() -> Outcome<Vec<Row>> {
     );
     rows.push(change(&api, &proxy).await?);
     Ok(rows)
+}
+
+/// Of all kinds, highly available: three of each.
+async fn whole_manager() -> Outcome<Vec<Row>> {
+    let sandbox = Sandbox::builder().simulated_nodes(3).with_crds().await?;
+    let label = "node-role.kubernetes.io/control-plane=";
+    kubectl(&sandbox, &["label", "nodes", "--all", label]).await?.success();
+    kubectl(&sandbox, &["create", "namespace", "one"]).await?.success();
+    let proxy = FaultProxy::start(sandbox.client()?, []).await?;
+    let kubeconfig = proxy.kubeconfig(sandbox.data_folder())?;
+    let operator = Operator::start_with(&sandbox, &kubeconfig, "one")?;
+    let leads = async || operator.metric(0, "opensdn_leader").await > 0.0;
+    eventually_within(LONGEST, "it leads", leads).await;
+
+    let (requests, worked) = (proxy.requests().len(), operator.processor_time(0).unwrap_or_default());
+    let api = managers(&sandbox, "one")?;
+    let image = |name: &str| format!("registry.example.com/{name}:R24.1");
+    let manager = serde_json::from_value(whole("one", "it", image))?;
+    let begun = Instant::now();
+    api.create(&PostParams::default(), &manager).await?;
+    let services = COMPONENTS.len();
+    let ready = async || operator.metric(0, "opensdn_service_ready").await;
+    let all_ready = async || ready().await >= objects_as_number(services);
+    eventually_within(LONGEST, "all services are ready", all_ready).await;
+    let until_ready = begun.elapsed();
+    proxy.quiet_for(QUIET).await;
+    let worked = operator.processor_time(0).unwrap_or_default() - worked;
+    let passes = operator.metric(0, "opensdn_reconcile_duration_seconds_sum").await;
+    let writes = proxy.writes();
+    let is_object = |path: &&str| !path.ends_with("/status") && !path.contains("/events");
+    let of_objects: Vec<&str> = writes.iter().map(|one| &*one.path).filter(is_object).collect();
+    let objects = objects_as_number(of_objects.iter().collect::<BTreeSet<_>>().len());
+    let per_object = objects_as_number(of_objects.len()) / objects;
+    let reads = proxy.requests().len() - requests - writes.len();
+    Ok(vec![
+        Row::new(
+            "from a Manager of all kinds, three of each, to Ready",
+            until_ready.as_secs_f64(),
+            "s",
+        ),
+        Row::new("of that work of the operator's own, of a processor", worked, "s").aim("2"),
+        Row::new("in passes, calls included", passes, "s"),
+        Row::new("objects for it", objects, ""),
+        Row::new("writes for each of them", per_object, "").aim("1.1"),
+        Row::new(
+            "writes for it: statuses and Events",
+            objects_as_number(writes.len() - of_objects.len()),
+            "",
+        ),
+        Row::new("other requests", objects_as_number(reads), ""),
+    ])
 }
 
 #[allow(clippy::cast_precision_loss, reason = "there are few")]
