@@ -189,11 +189,7 @@ async fn a_request_is_refused_reset_cut_held_or_gets_no_answer() -> Outcome {
         let answer = world.list().await;
         assert!(answer.is_err() && broken.times() == 1, "{fault:?}: {answer:?}");
     }
-    world.proxy.disturb(Which::lists(), Fault::Reset);
-    let mut stream = TcpStream::connect(server(&world)?.trim_start_matches("http://"))?;
-    write!(stream, "GET {MAPS} HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
-    let read = tokio::task::spawn_blocking(move || stream.read(&mut [0; 100])).await?;
-    assert_eq!(read.map_err(|error| error.kind()), Err(ErrorKind::ConnectionReset));
+    is_reset(&world).await?;
     for fault in [Fault::LoseRequest, Fault::Silent] {
         let hangs = world.proxy.disturb(Which::lists().of("configmaps"), fault);
         tokio::select! {
@@ -235,4 +231,14 @@ fn server(world: &World) -> Result<String, Failed> {
     let path = world.proxy.kubeconfig(world.sandbox.data_folder())?;
     let kubeconfig: Value = serde_json::from_str(&std::fs::read_to_string(path)?)?;
     Ok(kubeconfig["clusters"][0]["cluster"]["server"].as_str().unwrap_or_default().to_owned())
+}
+
+/// As the kernel sees it.
+async fn is_reset(world: &World) -> Outcome {
+    world.proxy.disturb(Which::lists(), Fault::Reset);
+    let mut stream = TcpStream::connect(server(world)?.trim_start_matches("http://"))?;
+    write!(stream, "GET {MAPS} HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+    let read = tokio::task::spawn_blocking(move || stream.read(&mut [0; 100])).await?;
+    assert_eq!(read.map_err(|error| error.kind()), Err(ErrorKind::ConnectionReset));
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Answers: those of the API server, of the past, and of nobody.
+//! Answers: those of the API server, of its past, and of the proxy itself.
 
 use std::convert::Infallible;
 use std::fmt;

@@ -40,7 +40,7 @@ struct Pump {
     held: VecDeque<Vec<u8>>,
 }
 
-/// Nobody listens any more.
+/// The client is gone.
 struct Gone;
 
 impl Pump {
