@@ -134,7 +134,8 @@ async fn whole_manager() -> Outcome<Vec<Row>> {
     let leads = async || operator.metric(0, "opensdn_leader").await > 0.0;
     eventually_within(LONGEST, "it leads", leads).await;
 
-    let (requests, worked) = (proxy.requests().len(), operator.processor_time(0).unwrap_or_default());
+    let (requests, worked) =
+        (proxy.requests().len(), operator.processor_time(0).unwrap_or_default());
     let api = managers(&sandbox, "one")?;
     let image = |name: &str| format!("registry.example.com/{name}:R24.1");
     let manager = serde_json::from_value(whole("one", "it", image))?;

@@ -4,15 +4,16 @@
 
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
 use futures::stream::iter;
 use opensdn_testing::eventually::eventually;
-use opensdn_testing::fault_proxy::{Fault, FaultProxy, Write};
+use opensdn_testing::fault_proxy::{Fault, FaultProxy, Which, Write};
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::operator::Operator;
 use opensdn_testing::sandbox::Sandbox;
+use opensdn_testing::signal::Signal;
 use opensdn_testing::{Failed, Outcome, long_runs};
 use serde_json::{Value, json};
 
@@ -146,6 +147,17 @@ fn mask(object: &mut Value) {
     }
 }
 
+/// A control plane with three nodes, on which nothing runs.
+async fn with_nodes() -> Result<Sandbox, Failed> {
+    let sandbox = Sandbox::builder().only_api_server().with_crds().await?;
+    for node in ["a", "b", "c"] {
+        let labels = json!({"node-role.kubernetes.io/control-plane": ""});
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node, "labels": labels}});
+        send(&sandbox, &["create"], &node).await?.success();
+    }
+    Ok(sandbox)
+}
+
 /// The state at the end, and what was written for it.
 async fn undisturbed(sandbox: &Sandbox, name: &str) -> Result<(Value, Vec<Write>), Failed> {
     let run = Run::start(sandbox, name, &[]).await?;
@@ -193,12 +205,7 @@ async fn disturbed(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whichever_write_fails_the_end_is_the_same_and_stays() -> Outcome {
-    let sandbox = Sandbox::builder().only_api_server().with_crds().await?;
-    for node in ["a", "b", "c"] {
-        let labels = json!({"node-role.kubernetes.io/control-plane": ""});
-        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node, "labels": labels}});
-        send(&sandbox, &["create"], &node).await?.success();
-    }
+    let sandbox = with_nodes().await?;
     let (expected, writes) = undisturbed(&sandbox, "first").await?;
     let (again, _) = undisturbed(&sandbox, "second").await?;
     assert_eq!(expected, again, "what differs by itself is to be masked");
@@ -247,4 +254,177 @@ async fn who_stops_keeps_the_lease_while_a_pass_is_under_way_and_leaves_it_in_ti
     // A killed one would have left it held.
     assert!([Value::Null, json!("")].contains(&holder().await));
     Ok(())
+}
+
+/// What an API server does to some requests for a while.
+struct Trouble {
+    name: &'static str,
+    which: Which,
+    fault: Fault,
+    /// So often it is tried, and no sooner than after that.
+    tries: usize,
+    at_least: Duration,
+}
+
+/// What is tried again after 1, 2, 4 seconds by a pass, and at other times when something changes; by kube within a call after 5, 10,
+/// 20 milliseconds, or when the API server says; a watch after 100 milliseconds.
+fn troubles() -> Vec<Trouble> {
+    let file = || Which::writes().of("configmaps").named("redis1-redis-configmap").always();
+    let (watch, list) = (Which::watches(), Which::lists());
+    let sets = |which: Which| which.of("statefulsets").always();
+    let trouble = |name, which, fault, tries, milliseconds| {
+        let at_least = Duration::from_millis(milliseconds);
+        Trouble { name, which, fault, tries, at_least }
+    };
+    let mut all = vec![
+        trouble("conflict", file(), Fault::Answer(409), 5, 1_000),
+        trouble("gone", file(), Fault::Answer(410), 5, 1_000),
+        trouble("busy", file(), Fault::RetryAfter(429, 1), 4, 2_500),
+        trouble("away", file(), Fault::RetryAfter(503, 2), 3, 3_500),
+        trouble("unavailable", file(), Fault::Answer(503), 9, 1_000),
+        trouble("reset", file(), Fault::Reset, 5, 1_000),
+        trouble("cut", file(), Fault::Cut, 1, 0),
+        trouble("hang", file(), Fault::LoseRequest, 2, 9_000),
+        trouble("expired", sets(watch.clone()), Fault::Expire, 10, 800),
+        trouble("expired-at-once", sets(watch.clone()), Fault::Answer(410), 10, 800),
+        trouble("watch-reset", sets(watch.clone()), Fault::Reset, 8, 1_000),
+        trouble("list-refused", sets(list.clone()), Fault::Answer(500), 8, 1_000),
+    ];
+    if long_runs::are_asked_for() {
+        all.push(trouble("list-silent", sets(list), Fault::Silent, 2, 29_000));
+        all.push(trouble("watch-silent", sets(watch), Fault::Silent, 2, 44_000));
+    }
+    all
+}
+
+/// The state in the end, after a trouble.
+async fn troubled(sandbox: &Sandbox, trouble: &Trouble, expected: &Value) -> Result<Value, Failed> {
+    let Trouble { name, which, fault, tries, at_least } = trouble;
+    let namespace = format!("trouble-{name}");
+    kubectl(sandbox, &["create", "namespace", &namespace]).await?.success();
+    let proxy = FaultProxy::start(sandbox.client()?, []).await?;
+    let disturbance = proxy.disturb(which.clone(), *fault);
+    let begun = Instant::now();
+    let kubeconfig = proxy.kubeconfig(sandbox.data_folder())?;
+    let operator = Operator::start_with(sandbox, &kubeconfig, &namespace)?;
+    let run = Run { sandbox, namespace, proxy, operator };
+    send(sandbox, &["create"], &manager(&run.namespace)).await?.success();
+    let is_tried = async || disturbance.times() >= *tries;
+    eventually(&format!("{name}: it is tried {tries} times"), is_tried).await;
+    let (took, times) = (begun.elapsed(), disturbance.times());
+    assert!(took >= *at_least, "{name}: tried {times} times within {took:?}");
+    disturbance.end();
+    // What was refused is tried again, ever later.
+    let mut state = run.ended().await?;
+    for _ in 0..RETRIES {
+        if state == *expected {
+            break;
+        }
+        run.proxy.quiet_for(QUIET).await;
+        state = run.state().await?;
+    }
+    Ok(state)
+}
+
+impl Run<'_> {
+    /// The state when all is there that can be without pods.
+    async fn ended(&self) -> Result<Value, Failed> {
+        let has_set = async || {
+            let state = self.state().await.unwrap_or_default();
+            state.as_array().into_iter().flatten().any(|one| one["kind"] == "StatefulSet")
+        };
+        eventually(&format!("{}: the StatefulSet is there", self.namespace), has_set).await;
+        self.proxy.quiet_for(QUIET).await;
+        self.state().await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_the_api_server_refuses_or_hangs_it_tries_again_and_not_all_the_time() -> Outcome {
+    let sandbox = with_nodes().await?;
+    let run = Run::start(&sandbox, "undisturbed", &[]).await?;
+    send(&sandbox, &["create"], &manager(&run.namespace)).await?.success();
+    let expected = run.ended().await?;
+    let troubles = troubles();
+    let runs = troubles.iter().map(|trouble| async {
+        let state = troubled(&sandbox, trouble, &expected).await?;
+        let state = serde_json::to_string_pretty(&state)?;
+        Ok::<_, Failed>((trouble.name, state))
+    });
+    let ended: Vec<Result<_, Failed>> = iter(runs).buffer_unordered(6).collect().await;
+    let expected = serde_json::to_string_pretty(&expected)?;
+    for ended in ended {
+        let (name, state) = ended?;
+        assert_eq!(state, expected, "{name}");
+    }
+    Ok(())
+}
+
+/// Whose the Lease is.
+async fn holder(sandbox: &Sandbox, namespace: &str) -> String {
+    let lease = read(sandbox, &["-n", namespace, "leases", opensdn_operator::LEASE]).await;
+    let lease = lease.unwrap_or_default();
+    lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned()
+}
+
+/// For how many seconds it holds: far less than a test waits, and far more than an API server needs to answer.
+const LEASE_SECONDS: u32 = 12;
+
+/// The first of two is stopped when it has asked so many things of its first passes, and continues when the second leads and has
+/// made something else of the Manager.
+async fn stopped(sandbox: &Sandbox, asked: usize) -> Outcome {
+    let namespace = format!("stopped-{asked}");
+    kubectl(sandbox, &["create", "namespace", &namespace]).await?.success();
+    let mut proxies = Vec::new();
+    for _ in 0..2 {
+        proxies.push(FaultProxy::start(sandbox.client()?, []).await?);
+    }
+    let files = proxies.iter().map(|proxy| proxy.kubeconfig(sandbox.data_folder()));
+    let files = files.collect::<Result<Vec<_>, _>>()?;
+    let paths: Vec<_> = files.iter().map(|file| file.as_path()).collect();
+    let operator = Operator::beside_each_other(sandbox, &paths, &namespace, LEASE_SECONDS)?;
+    let [first, second] = [0, 1].map(|number| format!("operator-{number}-of-{namespace}"));
+    operator.start(0)?;
+    eventually("the first leads", async || holder(sandbox, &namespace).await == first).await;
+    operator.start(1)?;
+    let held = proxies[0].disturb(Which::reads().after(asked), Fault::Hold);
+    send(sandbox, &["create"], &manager(&namespace)).await?.success();
+    held.happened(1).await;
+    operator.signal(0, Signal::STOP)?;
+    eventually("the second leads", async || holder(sandbox, &namespace).await == second).await;
+    let mut changed = manager(&namespace)["spec"]["services"]["redis"][0].clone();
+    changed["spec"]["serviceConfiguration"]["redisPort"] = json!(7000);
+    let patch = json!({"spec": {"services": {"redis": [changed]}}}).to_string();
+    let change = ["patch", "-n", &namespace, "managers.tf.tungsten.io", "it", "--type=merge", "-p"];
+    kubectl(sandbox, &[&change[..], &[&patch]].concat()).await?.success();
+    let has_changed = async || {
+        let file = ["-n", &namespace, "configmaps", "redis1-redis-configmap"];
+        read(sandbox, &file).await.is_ok_and(|file| file["data"].to_string().contains("7000"))
+    };
+    eventually("the second has made it so", has_changed).await;
+    proxies[1].quiet_for(QUIET).await;
+    let versions = async || -> Result<Vec<String>, Failed> {
+        let list = read(sandbox, &["-n", &namespace, KINDS]).await?;
+        let version = |one: &Value| one["metadata"]["resourceVersion"].to_string();
+        Ok(list["items"].as_array().into_iter().flatten().map(version).collect())
+    };
+    let (before, written) = (versions().await?, proxies[0].writes().len());
+    // What it has asked is answered when it continues.
+    held.end();
+    proxies[0].quiet_for(QUIET).await;
+    operator.signal(0, Signal::CONT)?;
+    eventually("the first ends", async || !operator.runs(0)).await;
+    proxies[1].quiet_for(QUIET).await;
+    let late = proxies[0].writes().split_off(written);
+    assert!(late.is_empty(), "{asked}: written by who leads no more: {late:?}");
+    assert_eq!(versions().await?, before, "{asked}");
+    assert_eq!(holder(sandbox, &namespace).await, second);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_was_stopped_for_longer_than_its_lease_writes_nothing_more_and_ends() -> Outcome {
+    let sandbox = with_nodes().await?;
+    let runs = [0, 3, 6, 9].map(|asked| stopped(&sandbox, asked));
+    futures::future::join_all(runs).await.into_iter().collect()
 }
