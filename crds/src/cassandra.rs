@@ -73,7 +73,7 @@ pub struct CassandraConfiguration {
     /// Largest Java heap, such as 4g; at most half of the node's memory. Set both heap sizes or
     /// neither.
     pub max_heap_size: Option<String>,
-    /// Free disk in GiB below which the node manager raises an alarm. Default 4.
+    /// GiB, used or free, below which the node manager calls the disk of the data too small. Default 4.
     #[serde(rename = "minimumDiskGB")]
     pub minimum_disk_gb: Option<i64>,
     /// Whether the Reaper repairs this database. Default false.

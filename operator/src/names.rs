@@ -113,7 +113,7 @@ impl Instance {
     }
 
     /// The StatefulSet of the one pod on a node, where each node has a volume. Kubernetes makes labels of 63 characters and names of
-    /// pods of it, which take no dots: where it would be too long the name of the node is a digest.
+    /// hosts of it, which take no dots: where it would be too long or has some the name of the node is a digest.
     #[must_use]
     pub fn stateful_set_on(&self, node: &str) -> String {
         const LONGEST: usize = 52;

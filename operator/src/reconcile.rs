@@ -87,6 +87,8 @@ pub struct Context {
     pub settled: members::Settled,
     /// What daemons say of themselves.
     pub introspect: Introspect,
+    /// Whether this replica may still change something, which is asked before a service is changed by its own protocol.
+    pub leads: Arc<dyn Fn() -> bool + Send + Sync>,
     /// In the place of members that could be asked, where no container runs.
     pub simulated: Option<Simulated>,
 }
@@ -303,7 +305,7 @@ async fn make_so(
     let passwords = own_passwords(ctx, fetched, valid).await?;
     let secrets = Secrets { certificates: parts, passwords };
     let intents = build(&ctx.templates, &fetched.object, valid, secrets)?;
-    if let Some(why) = volumes::apply(ctx, fetched, &intents).await? {
+    if let Some(why) = volumes::apply(ctx, fetched, valid, &intents).await? {
         valid.refused_volume.get_or_insert(why);
     }
     apply::apply(&ctx.writer, &ctx.cache, &ctx.metrics, fetched, &intents).await?;

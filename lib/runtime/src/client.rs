@@ -42,7 +42,7 @@ pub async fn client() -> Result<Client, ClientError> {
 }
 
 /// The same, for what only one replica may do: `may_write` is asked right before each write is sent, also one that is tried again,
-/// and where it says no the call fails with [`NotSent`]. Reads pass.
+/// and where it says no the call fails with [`NotSent`]. Reads pass; a program in a pod is a write.
 ///
 /// # Errors
 /// As of [`client`].
@@ -75,7 +75,9 @@ impl<S: Service<Request<Body>, Error = BoxError>> Service<Request<Body>> for Gua
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let is_read = [Method::GET, Method::HEAD].contains(request.method());
+        // A program in a pod is started by a GET.
+        let is_read = [Method::GET, Method::HEAD].contains(request.method())
+            && !request.uri().path().ends_with("/exec");
         if is_read || (self.may_write)() {
             Either::Right(self.inner.call(request))
         } else {

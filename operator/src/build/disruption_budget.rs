@@ -18,7 +18,12 @@ pub(super) fn build(owner: &Owner<'_>) -> Option<PodDisruptionBudget> {
     (spare > 0).then(|| PodDisruptionBudget {
         metadata: owner.metadata(valid.instance.disruption_budget()),
         spec: Some(PodDisruptionBudgetSpec {
-            max_unavailable: Some(IntOrString::Int(spare)),
+            max_unavailable: valid.homes.is_none().then_some(IntOrString::Int(spare)),
+            // Of several StatefulSets Kubernetes counts only those whose pod there is: with that alone one more could go.
+            min_available: valid
+                .homes
+                .is_some()
+                .then(|| IntOrString::Int(valid.members_now() - spare)),
             selector: Some(LabelSelector {
                 match_labels: Some(valid.instance.labels()),
                 ..LabelSelector::default()

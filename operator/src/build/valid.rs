@@ -145,13 +145,19 @@ impl Valid {
         }
     }
 
+    /// How many members there are now.
+    #[must_use]
+    pub fn members_now(&self) -> i32 {
+        match &self.members {
+            Some(members) if self.stopped.is_none() => members.record.members,
+            _ => self.replicas(),
+        }
+    }
+
     /// How many may be missing so that the service still works.
     #[must_use]
     pub fn spare(&self) -> i32 {
-        let members = match &self.members {
-            Some(members) if self.stopped.is_none() => members.record.members,
-            _ => self.replicas(),
-        };
+        let members = self.members_now();
         members - self.description.quorum.of(members)
     }
 

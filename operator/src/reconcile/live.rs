@@ -1,5 +1,5 @@
 //! What is read again right before a write, as it is then. A pass decides by what watches have reported, which may be of before: a
-//! component that is another one by now, or says something else, has nothing written by what it was; a workload gets no fewer pods,
+//! component that is another one by now, or has another spec, has nothing written by what it was; a workload gets no fewer pods,
 //! and none of its pods goes, while nodes, pods or the workload itself are not as it was decided by. The next pass sees what is.
 //!
 //! Deliberately not here: a resourceVersion in each write. Every status of a pod or a StatefulSet would be a conflict.

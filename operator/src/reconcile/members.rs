@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 
 use super::fetch::{CLOCKS_DIFFER, Fetched};
 use super::next_pod::last_revision;
-use super::{Context, Error, delete_pod, live};
+use super::{Context, Error, delete_pod, live, volumes};
 use crate::build::{Members, Valid};
 use crate::canary::{HELD, ON_HOLD, Pace};
 use crate::ensemble::plan::{Seat, Situation, Step, make_stuck_again, next};
@@ -110,8 +110,9 @@ pub(super) async fn plan(
                 let situation =
                     Situation { wanted: &wanted, view: &view, pods: &seats, record, joins, leaves };
                 let step = held(next(&situation), &seats, &valid.pace);
-                match when_others_are_ready(step, &seats, &fetched.pods) {
-                    Step::Settled => tend(&*ensemble, &access, &view).await,
+                let step = when_others_are_ready(step, &seats, &fetched.pods);
+                match when_its_volume_stays(step, fetched, valid) {
+                    Step::Settled if (ctx.leads)() => tend(&*ensemble, &access, &view).await,
                     step => if_spared(&*ensemble, &access, &view, &seats, step).await,
                 }
             } else {
@@ -157,6 +158,16 @@ fn when_others_are_ready(step: Step, seats: &[Seat], pods: &[Pod]) -> Step {
     let other = pods.iter().find(|pod| pod.name != *name && !pod.is_ready);
     match other.filter(|_| is_outdated && is_ready) {
         Some(other) => Step::Wait(format!("waits for pod {} to be ready", other.name)),
+        None => step,
+    }
+}
+
+/// A volume that is being deleted is there until its pod ends.
+fn when_its_volume_stays(step: Step, fetched: &Fetched, valid: &Valid) -> Step {
+    let Step::Restart { pod: name, .. } = &step else { return step };
+    let pod = fetched.pods.iter().find(|pod| pod.name == *name);
+    match pod.and_then(|pod| volumes::going(fetched, valid, pod)) {
+        Some(_) => Step::Wait(volumes::leaving(fetched, valid).unwrap_or_default()),
         None => step,
     }
 }
@@ -271,6 +282,9 @@ pub(super) async fn act(
             delete_pod(ctx, fetched, pod).await?;
         }
         Step::Change(change) => {
+            if !(ctx.leads)() {
+                return Ok(());
+            }
             if matches!(change, Change::Remove(_)) {
                 live::may_shrink(&ctx.writer, fetched).await?;
             }

@@ -222,6 +222,9 @@ fn awaited(fetched: &Fetched, valid: &Valid, pods: &Pods) -> Option<(&'static st
     if pods.ready < pods.wanted {
         return Some(("PodsNotReady", pods.waits()));
     }
+    if let Some(message) = volumes::leaving(fetched, valid) {
+        return Some(("VolumeGoes", message));
+    }
     if let Some(message) = volumes::growing(fetched, valid) {
         return Some(("VolumesGrow", message));
     }

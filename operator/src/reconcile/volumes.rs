@@ -19,13 +19,16 @@ use crate::kind::{Kind, Workload};
 use crate::names::NODE;
 use crate::node::Node;
 use crate::object::text;
+use crate::pod::Pod;
 use crate::quantity::{bytes, mebibytes, of_mebibytes};
 
 const FIELD: &str = "spec.serviceConfiguration.storage";
-/// Where a claim has its size, its class, and what it has been given.
+/// Where a claim has its size, its class, and how much it has been given.
 const SIZE: &str = "/spec/resources/requests/storage";
 const CLASS: &str = "/spec/storageClassName";
 const CAPACITY: &str = "/status/capacity/storage";
+/// What it has been given.
+const VOLUME: &str = "/spec/volumeName";
 
 /// A service that stores something in one way is not moved to the other: its members would start empty.
 ///
@@ -130,27 +133,72 @@ fn decide(
     there: Option<&DynamicObject>,
 ) -> (Claim, Option<String>) {
     let written = mebibytes(&storage.size).map_or_else(|| storage.size.clone(), of_mebibytes);
-    let class = storage.class.clone().filter(|class| !class.is_empty());
-    let Some(there) = there else { return (Claim { name, class, size: written }, None) };
-    let of = format!("volume {name} of node {node}");
+    let wanted = storage.class.clone().filter(|class| !class.is_empty());
+    let Some(there) = there else {
+        return (Claim { name, class: wanted, size: written }, None);
+    };
     let (stored, of_class) = (text(&there.data, SIZE), text(&there.data, CLASS));
-    let is_smaller = bytes(&written) < bytes(stored);
-    let size =
-        if is_smaller || bytes(stored) == bytes(&written) { stored.to_owned() } else { written };
-    let why = match class.filter(|class| *class != of_class) {
-        Some(class) => Some(format!(
-            "{FIELD}.class is {class}, and {of} is of class {of_class}, which never changes: set it back to {of_class}"
-        )),
-        None => is_smaller.then(|| {
+    // Where the cluster has no default one may be named later.
+    let class = if of_class.is_empty() { wanted.as_deref() } else { Some(of_class) };
+    let is_other_class = wanted.is_some() && class != wanted.as_deref();
+    let size = size_of(there, &written).to_owned();
+    let is_other_size = bytes(&size) != bytes(&written);
+    let of = format!("volume {name} of node {node}");
+    let class = class.map(str::to_owned);
+    if text(&there.data, VOLUME).is_empty() {
+        // Kubernetes takes no other size for it, and there is nothing in it.
+        let differs = is_other_class || bytes(stored) != bytes(&written);
+        let why = differs.then(|| {
             format!(
-                "{FIELD}.size is {}, and {of} has {stored}: volumes never shrink. Set it to {stored} or more",
+                "{of} is not made yet, and waits with {stored} of class {of_class}: there is nothing in it. To have it as {FIELD} says                  now: kubectl delete pvc -n {} {name}",
+                there.namespace().unwrap_or_default()
+            )
+        });
+        return (Claim { name, class, size: stored.to_owned() }, why);
+    }
+    let why = if is_other_class {
+        Some(format!(
+            "{FIELD}.class is {}, and {of} is of class {of_class}, which never changes: set it back to {of_class}",
+            wanted.unwrap_or_default()
+        ))
+    } else {
+        is_other_size.then(|| {
+            format!(
+                "{FIELD}.size is {}, and {of} has {size}: volumes never shrink. Set it to {size} or more",
                 storage.size
             )
-        }),
+        })
     };
-    // Also where it was the cluster's choice: what is not named any more the API server would take out.
-    let class = Some(of_class.to_owned()).filter(|class| !class.is_empty());
     (Claim { name, class, size }, why)
+}
+
+/// What a volume that is there is to have: what is wanted, where that is no less than it has. What it was to have and does not yet
+/// may be taken back.
+fn size_of<'a>(there: &'a DynamicObject, wanted: &'a str) -> &'a str {
+    let (stored, has) = (text(&there.data, SIZE), text(&there.data, CAPACITY));
+    let may_be = bytes(wanted) > bytes(stored)
+        || bytes(wanted) < bytes(stored) && bytes(has).is_some() && bytes(wanted) > bytes(has);
+    if may_be { wanted } else { stored }
+}
+
+/// A volume that goes when its pod ends, by its name.
+pub(super) fn going<'a>(fetched: &Fetched, valid: &'a Valid, pod: &Pod) -> Option<&'a str> {
+    let (_, set) = pod.keeper.as_ref()?;
+    let home = valid.homes.as_ref()?.iter().find(|home| home.stateful_set == *set)?;
+    let claim = fetched.claims.get(&home.claim.name)?;
+    claim.metadata.deletion_timestamp.as_ref().map(|_| &*home.claim.name)
+}
+
+/// The first volume that goes, and what comes of it.
+pub(super) fn leaving(fetched: &Fetched, valid: &Valid) -> Option<String> {
+    let (pod, claim) =
+        fetched.pods.iter().find_map(|pod| Some((pod, going(fetched, valid, pod)?)))?;
+    Some(format!(
+        "volume {claim} is being deleted, and what is stored in it is lost when pod {} ends; the operator leaves that pod alone. Where it          is meant: kubectl delete pod -n {} {}",
+        pod.name,
+        fetched.namespace(),
+        pod.name
+    ))
 }
 
 /// What still grows: Kubernetes has been asked, and its driver or the node is not done.
@@ -171,6 +219,17 @@ pub(super) fn growing(fetched: &Fetched, valid: &Valid) -> Option<String> {
     })
 }
 
+/// In the API server's words, with what helps where it is the class (Kubernetes,
+/// `plugin/pkg/admission/storage/persistentvolume/resize/admission.go`).
+fn not_grown(error: &str) -> String {
+    let hint = if error.contains("must support resize") {
+        "; its StorageClass has to have allowVolumeExpansion: true"
+    } else {
+        ""
+    };
+    format!("{error}{hint}. Or set {FIELD}.size to what the volume has")
+}
+
 /// Writes the volumes that are not so yet. Returns why one does not grow.
 ///
 /// # Errors
@@ -178,6 +237,7 @@ pub(super) fn growing(fetched: &Fetched, valid: &Valid) -> Option<String> {
 pub(super) async fn apply(
     ctx: &Context,
     fetched: &Fetched,
+    valid: &Valid,
     intents: &[Intent],
 ) -> Result<Option<String>, Error> {
     const KIND: Kind = Kind::PersistentVolumeClaim;
@@ -193,7 +253,8 @@ pub(super) async fn apply(
             read_as(&ctx.writer, &KIND.resource(), namespace.as_deref(), &intent.name).await?;
         let mut intent = intent.clone();
         if let Some(there) = &there {
-            if bytes(text(&there.data, SIZE)) > bytes(text(&intent.object.data, SIZE)) {
+            let wanted = text(&intent.object.data, SIZE);
+            if valid.instance.has_labels(there) && size_of(there, wanted) != wanted {
                 ctx.cache.put(KIND, there.clone());
                 continue;
             }
@@ -206,10 +267,7 @@ pub(super) async fn apply(
                     && !error.is_conflict()
                     && error.missing_grant().is_none() =>
             {
-                refused.get_or_insert(format!(
-                    "{}: its StorageClass has to have allowVolumeExpansion: true, or set {FIELD}.size to what it has",
-                    error_chain(&error)
-                ));
+                refused.get_or_insert_with(|| not_grown(&error_chain(&error)));
             }
             done => done?,
         }

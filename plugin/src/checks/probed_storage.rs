@@ -19,7 +19,7 @@ pub(crate) const DATA: [(&str, &str); 5] = [
     ("Zookeeper", "/var/lib/contrail/zookeeper"),
 ];
 const GIB: u64 = 1 << 30;
-/// Free disk in GiB below which Cassandra's node manager raises an alarm, unless it is set.
+/// What Cassandra's node manager wants in GiB, unless it is set.
 const LEAST: i64 = 4;
 
 /// The folders that are of the node, with the kinds that have them.
@@ -30,8 +30,18 @@ fn of_node<'a>(
 ) -> impl Iterator<Item = (&'static str, &'a Directory)> {
     findings.directories.iter().filter_map(move |one| {
         let (kind, _) = DATA.iter().find(|(_, path)| *path == one.path)?;
-        runs_on(world, kind, node).then_some((*kind, one))
+        (runs_on(world, kind, node) && stores_in_folders(world, kind)).then_some((*kind, one))
     })
+}
+
+/// Whether one of that kind has no volumes.
+fn stores_in_folders(world: &World, kind: &str) -> bool {
+    let services = world.services();
+    let mut of_kind = services.iter().filter(|service| service.facts.kind == kind).peekable();
+    let has_volumes = |spec: &Value| {
+        spec.pointer("/serviceConfiguration/storage").is_some_and(|storage| !storage.is_null())
+    };
+    of_kind.peek().is_none() || of_kind.any(|one| !has_volumes(one.spec))
 }
 
 /// What a Cassandra is set to need, the most of several.

@@ -69,7 +69,7 @@ fn claim(class: &str, size: &str, capacity: &str) -> (Kind, Value) {
     (
         Kind::PersistentVolumeClaim,
         json!({"metadata": {"name": CLAIM, "labels": labels},
-            "spec": {"storageClassName": class, "resources": {"requests": {"storage": size}}},
+            "spec": {"storageClassName": class, "volumeName": "v", "resources": {"requests": {"storage": size}}},
             "status": {"capacity": {"storage": capacity}}}),
     )
 }
@@ -113,6 +113,62 @@ fn the_class_of_a_volume_that_is_there_stays() {
 }
 
 #[test]
+fn a_growth_that_is_not_done_may_be_taken_back_and_no_more() {
+    let of = |size: &str| decided(&storage(size), claim("fast", "2Ti", "10Gi"));
+    assert_eq!((of("20Gi").0, of("20Gi").2), ("20Gi".into(), None));
+    for size in ["10Gi", "5Gi"] {
+        let (size, _, refused) = of(size);
+        assert_eq!(size, "2Ti");
+        assert!(refused.unwrap().contains("never shrink"));
+    }
+}
+
+#[test]
+fn of_a_volume_that_is_not_made_yet_it_is_said_how_to_have_another() {
+    let pending = |class: Value| {
+        let (kind, mut claim) = claim("typo", "10Gi", "");
+        claim["metadata"]["namespace"] = "tf".into();
+        claim["spec"]["volumeName"] = Value::Null;
+        claim["spec"]["storageClassName"] = class;
+        (kind, claim)
+    };
+    let (size, class, refused) = decided(&storage("20Gi"), pending("typo".into()));
+    let refused = refused.unwrap();
+    assert_eq!((size.as_str(), class.as_deref()), ("10Gi", Some("typo")), "else it is refused");
+    assert!(refused.ends_with(&format!("kubectl delete pvc -n tf {CLAIM}")), "{refused}");
+    // Where the cluster has no default class one is named later.
+    let named = decided(&storage("10Gi"), pending(Value::Null));
+    assert_eq!(named, ("10Gi".into(), Some("fast".into()), None));
+    let as_set = decided(&json!({"class": "typo", "size": "10Gi"}), pending("typo".into()));
+    assert_eq!(as_set.2, None);
+}
+
+#[test]
+fn a_pod_is_known_whose_volume_goes_with_it() {
+    let set_of_a = set("zookeeper1-zookeeper-a", Some("a"), 1);
+    let said = |going: bool| {
+        let (kind, mut claim) = claim("fast", "10Gi", "10Gi");
+        if going {
+            claim["metadata"]["deletionTimestamp"] = "2026-11-30T00:00:00Z".into();
+        }
+        let others = [set_of_a.clone(), pod_of("zookeeper1-zookeeper-a"), (kind, claim)];
+        let fetched = fetched(&storage("10Gi"), &others);
+        leaving(&fetched, &valid(&fetched).unwrap())
+    };
+    assert_eq!(said(false), None);
+    let said = said(true).unwrap();
+    assert!(
+        said.contains(CLAIM) && said.ends_with("kubectl delete pod -n tf zookeeper1-zookeeper-a-0")
+    );
+}
+
+#[test]
+fn what_helps_where_a_volume_cannot_grow_is_said_of_its_class_alone() {
+    assert!(not_grown("… must support resize").contains("allowVolumeExpansion: true"));
+    assert!(!not_grown("exceeded quota").contains("allowVolumeExpansion"));
+}
+
+#[test]
 fn a_volume_that_kubernetes_is_not_done_with_is_named() {
     let said = |capacity| {
         let fetched = fetched(&storage("20Gi"), &[claim("fast", "20Gi", capacity)]);
@@ -124,7 +180,7 @@ fn a_volume_that_kubernetes_is_not_done_with_is_named() {
         said_of_10.contains("volume data-zookeeper1-zookeeper-a of node a grows from 10Gi to 20Gi")
     );
     assert_eq!(said("20Gi"), None);
-    assert_eq!(said(""), None, "not bound yet");
+    assert_eq!(said(""), None, "not made yet");
 }
 
 #[test]

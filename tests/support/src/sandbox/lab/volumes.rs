@@ -1,7 +1,7 @@
 //! Volumes for claims of the default StorageClass: each a file system of the size that was asked
 //! for, on the disk of the node that the scheduler chose. It is full when it is full, which a
 //! directory (what rancher's local-path-provisioner makes) is not, and it survives the node's
-//! restart. It grows when its claim asks for more. Deliberately not here: binding, which Kubernetes does itself.
+//! restart. Deliberately not here: binding, which Kubernetes does itself.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, PostParams};
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -87,37 +87,7 @@ impl Work {
         for volume in listed.items.iter().filter(|volume| is_released(volume)) {
             self.remove(&volumes, volume).await?;
         }
-        for claim in &claims.items {
-            let of_it = |volume: &&PersistentVolume| Some(volume.name_any()) == volume_of(claim);
-            let volume = listed.items.iter().find(of_it);
-            if let Some((volume, size)) = volume.and_then(|volume| grown(claim, volume)) {
-                self.grow(claim, &volume, &size).await?;
-            }
-        }
         Ok(())
-    }
-
-    /// As an external resizer, a driver and the kubelet do together, while it is mounted.
-    async fn grow(
-        &self,
-        claim: &PersistentVolumeClaim,
-        volume: &str,
-        size: &str,
-    ) -> Result<(), LabError> {
-        let Some(node) = self.nodes.iter().find(|node| image(node, volume).exists()) else {
-            return Ok(());
-        };
-        let bytes = bytes(size).unwrap_or_default();
-        node.running()?.machine.run("grow a volume", &enlarge(volume, bytes))?;
-        let params = PatchParams::default();
-        let volumes: Api<PersistentVolume> = Api::all(self.client.clone());
-        let has = Patch::Merge(json!({"spec": {"capacity": {"storage": size}}}));
-        volumes.patch(volume, &params, &has).await.map_err(asked("grow a volume"))?;
-        let namespace = claim.namespace().unwrap_or_default();
-        let claims: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &namespace);
-        let has = Patch::Merge(json!({"status": {"capacity": {"storage": size}}}));
-        let patched = claims.patch_status(&claim.name_any(), &params, &has).await;
-        patched.map(drop).map_err(asked("report that a volume has grown"))
     }
 
     async fn make(&self, wanted: &Wanted) -> Result<(), LabError> {
@@ -197,15 +167,6 @@ fn mount(volume: &str) -> String {
     )
 }
 
-fn enlarge(volume: &str, bytes: u64) -> String {
-    format!(
-        "truncate -s {bytes} {NODE_FOLDER}/volumes/{volume}.img\n\
-         device=$(findmnt -n -o SOURCE {MOUNTS}/{volume})\n\
-         losetup -c \"$device\"\n\
-         resize2fs \"$device\" 2>/dev/null\n"
-    )
-}
-
 /// Writes until there is no room left; that this fails is the aim.
 pub(super) fn fill(volume: &str) -> String {
     format!(
@@ -246,21 +207,6 @@ fn wanted(claim: &PersistentVolumeClaim) -> Option<Wanted> {
         }),
         modes: spec.access_modes.clone().unwrap_or_default(),
     })
-}
-
-fn volume_of(claim: &PersistentVolumeClaim) -> Option<String> {
-    claim.spec.as_ref()?.volume_name.clone()
-}
-
-/// A volume of ours that is to be larger, and how large.
-fn grown(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> Option<(String, String)> {
-    let spec = claim.spec.as_ref()?;
-    let wanted = spec.resources.as_ref()?.requests.as_ref()?.get("storage")?;
-    let status = claim.status.as_ref()?;
-    let has = status.capacity.as_ref()?.get("storage")?;
-    let is_ours = spec.storage_class_name.as_deref() == Some(STORAGE_CLASS);
-    let grows = bytes(&wanted.0)? > bytes(&has.0)?;
-    (is_ours && grows).then(|| (volume.name_any(), wanted.0.clone()))
 }
 
 fn object(wanted: &Wanted) -> serde_json::Value {
@@ -335,20 +281,6 @@ mod tests {
         assert_eq!(served, Some(("pvc-u".into(), "node-2".into(), 20 << 20)));
         claim.spec.get_or_insert_default().volume_name = Some("pvc-u".into());
         assert_eq!(wanted(&claim), None);
-        Ok(())
-    }
-
-    #[test]
-    fn a_volume_grows_when_its_claim_asks_for_more_than_it_has() -> Result<(), serde_json::Error> {
-        let volume: PersistentVolume = serde_json::from_value(json!({"metadata": {"name": "v"}}))?;
-        let claim = |wanted: &str, has: &str| -> Result<PersistentVolumeClaim, serde_json::Error> {
-            serde_json::from_value(json!({"metadata": {"name": "data"},
-                "spec": {"storageClassName": STORAGE_CLASS, "volumeName": "v",
-                    "resources": {"requests": {"storage": wanted}}},
-                "status": {"capacity": {"storage": has}}}))
-        };
-        assert_eq!(grown(&claim("2Gi", "1073741824")?, &volume), Some(("v".into(), "2Gi".into())));
-        assert_eq!(grown(&claim("1Gi", "1073741824")?, &volume), None);
         Ok(())
     }
 }
