@@ -132,3 +132,25 @@ fn direct(config: Config, may_write: Option<MayWrite>) -> Result<Client, kube::E
         .service(http);
     Ok(ClientBuilder::new(service, config.default_namespace).build())
 }
+
+#[cfg(test)]
+mod tests {
+    use http::Response;
+    use tower::service_fn;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_write_that_may_not_be_made_is_not_sent_and_a_read_is() {
+        let inner = service_fn(async |_: Request<Body>| Ok::<_, BoxError>(Response::new(())));
+        let mut guarded = Guarded { inner, may_write: Arc::new(|| false) };
+        let request = |method| Request::builder().method(method).body(Body::empty()).unwrap();
+        assert!(guarded.call(request(Method::GET)).await.is_ok());
+        for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+            let error = guarded.call(request(method)).await.unwrap_err();
+            assert!(error.is::<NotSent>(), "{error}");
+        }
+        guarded.may_write = Arc::new(|| true);
+        assert!(guarded.call(request(Method::PATCH)).await.is_ok());
+    }
+}
