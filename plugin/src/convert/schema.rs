@@ -57,7 +57,8 @@ fn prune(value: &mut Value, schema: &Value, path: &str, kind: &str, notes: &mut 
                 });
                 return;
             };
-            remove(Some(&mut *fields), |name| properties.contains_key(name), path, kind, notes);
+            let is_ours = |name: &str| properties.contains_key(name) && !is_another(path, name);
+            remove(Some(&mut *fields), is_ours, path, kind, notes);
             for (name, value) in fields {
                 let schema = properties.get(name).unwrap_or(&Value::Null);
                 prune(value, schema, &format!("{path}.{name}"), kind, notes);
@@ -65,6 +66,12 @@ fn prune(value: &mut Value, schema: &Value, path: &str, kind: &str, notes: &mut 
         }
         _ => {}
     }
+}
+
+/// A field that has the name of one of ours and is something else: release 2011 makes volumes of folders, which it names by size and
+/// path, and OpenSDN uses these folders themselves.
+fn is_another(path: &str, name: &str) -> bool {
+    name == "storage" && path.ends_with(".serviceConfiguration")
 }
 
 fn remove(
