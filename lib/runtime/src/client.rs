@@ -150,6 +150,9 @@ mod tests {
             let error = guarded.call(request(method)).await.unwrap_err();
             assert!(error.is::<NotSent>(), "{error}");
         }
+        let exec = "/api/v1/namespaces/tf/pods/a-0/exec?command=nodetool";
+        let exec = Request::get(exec).body(Body::empty()).unwrap();
+        assert!(guarded.call(exec).await.unwrap_err().is::<NotSent>());
         guarded.may_write = Arc::new(|| true);
         assert!(guarded.call(request(Method::PATCH)).await.is_ok());
     }
