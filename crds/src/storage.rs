@@ -26,7 +26,7 @@ fn constraints(schema: &mut schemars::Schema) {
         .field(
             "",
             "size",
-            "self.matches('^[1-9][0-9]{0,7}(Mi|Gi|Ti)$')",
-            "must be a whole number with Mi, Gi or Ti, such as 100Gi",
+            "self.matches('^[1-9][0-9]{0,4}(Mi|Gi|Ti)$')",
+            "must be a whole number of at most five digits with Mi, Gi or Ti, such as 100Gi",
         );
 }

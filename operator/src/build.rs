@@ -112,13 +112,25 @@ fn keepers(owner: &Owner<'_>, configuration: &str) -> Result<Vec<Intent>, BuildE
     };
     let mut intents = Vec::new();
     for home in homes.iter().filter(|home| !home.ends) {
-        intents.push(intent(Kind::PersistentVolumeClaim, &claim::build(owner, home))?);
+        intents.push(claim_of(owner.object, valid, home)?);
     }
     for home in homes {
         let set = stateful_set::build_at(owner, configuration, home);
         intents.push(intent(Kind::StatefulSet, &set)?);
     }
     Ok(intents)
+}
+
+/// The volume of a node.
+///
+/// # Errors
+/// It is an error of ours.
+pub(crate) fn claim_of(
+    object: &DynamicObject,
+    valid: &Valid,
+    home: &Home,
+) -> Result<Intent, BuildError> {
+    intent(Kind::PersistentVolumeClaim, &claim::build(&Owner { object, valid }, home))
 }
 
 /// Whom the objects belong to.

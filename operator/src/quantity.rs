@@ -24,19 +24,28 @@ pub fn mebibytes(text: &str) -> Option<u64> {
 /// How many bytes; nothing where it is no whole number of a unit.
 #[must_use]
 pub fn bytes(text: &str) -> Option<u64> {
-    const FACTORS: [(&str, u64); 10] = [
+    const FACTORS: [(&str, u64); 12] = [
         ("Ki", 1 << 10),
         ("Mi", 1 << 20),
         ("Gi", 1 << 30),
         ("Ti", 1 << 40),
         ("Pi", 1 << 50),
+        ("Ei", 1 << 60),
         ("k", 1_000),
         ("M", 1_000_000),
         ("G", 1_000_000_000),
         ("T", 1_000_000_000_000),
         ("P", 1_000_000_000_000_000),
+        ("E", 1_000_000_000_000_000_000),
     ];
     let found = FACTORS.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
+    // A number with an exponent is a power of ten: of that the API server makes no other.
+    if let Some((number, exponent)) = text.split_once(['e', 'E'])
+        && exponent.starts_with(|first: char| first.is_ascii_digit())
+    {
+        let factor = 10_u64.checked_pow(exponent.parse().ok()?)?;
+        return number.parse::<u64>().ok()?.checked_mul(factor);
+    }
     let (number, factor) = found.unwrap_or((text, 1));
     number.parse::<u64>().ok()?.checked_mul(factor)
 }
@@ -60,7 +69,8 @@ mod tests {
             [bytes("10G"), bytes("4096"), bytes("1Ki")],
             [Some(10_000_000_000), Some(4096), Some(1024)]
         );
-        for text in ["", "Gi", "1.5Gi", "-1Gi", "1e3", "x", "99999999999Ti"] {
+        assert_eq!([bytes("1e12"), bytes("2Ei"), bytes("3E")].map(|one| one.is_some()), [true; 3]);
+        for text in ["", "Gi", "1.5Gi", "-1Gi", "x", "99999999999Ti", "1e99", "Ei", "16Ei"] {
             assert_eq!(bytes(text), None, "{text}");
         }
         assert_eq!(mebibytes("4096"), None);

@@ -386,7 +386,9 @@ async fn what_runs_in_volumes_stays_there_and_what_runs_in_folders_is_given_none
     assert_eq!(there().await, before);
     for size in ["", "0Gi", "10", "1.5Gi", "10GB"] {
         let said = send(&sandbox, &["apply"], &zookeeper(&fast(size))).await?;
-        said.refused(&["size must be a whole number with Mi, Gi or Ti, such as 100Gi"]);
+        said.refused(&[
+            "size must be a whole number of at most five digits with Mi, Gi or Ti, such as 100Gi",
+        ]);
     }
     Ok(())
 }

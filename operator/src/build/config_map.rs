@@ -90,10 +90,10 @@ pub(super) fn build(
 ) -> ConfigMap {
     let valid = owner.valid;
     let mut metadata = owner.metadata(valid.config_map());
-    let members = valid
-        .members
-        .as_ref()
-        .filter(|members| valid.homes.is_some() && (is_started || members.is_recorded));
+    // Nodes that have no address yet are none.
+    let has_homes = valid.homes.as_ref().is_some_and(|homes| !homes.is_empty());
+    let members = valid.members.as_ref();
+    let members = members.filter(|members| has_homes && (is_started || members.is_recorded));
     let record = members.map(|members| json!(members.record).to_string());
     metadata.annotations = record.map(|record| [(ANNOTATION.to_owned(), record)].into());
     ConfigMap { metadata, data: Some(files), ..ConfigMap::default() }

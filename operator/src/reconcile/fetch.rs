@@ -15,7 +15,7 @@ use crate::canary::{Pace, pace};
 use crate::cluster::Cluster;
 use crate::components;
 use crate::kind::{Kind, Workload};
-use crate::names::Instance;
+use crate::names::{Instance, NODE};
 use crate::node::Node;
 use crate::object::{controller_of, is_controlled_by};
 use crate::peers::Peers;
@@ -30,6 +30,8 @@ pub(super) const CLOCKS_DIFFER: time::Duration = time::Duration::minutes(10);
 pub struct Fetched {
     /// The object.
     pub object: Arc<DynamicObject>,
+    /// What is named after it.
+    pub instance: Instance,
     /// All nodes.
     pub nodes: Vec<Node>,
     /// The pods of the component, by name.
@@ -103,6 +105,7 @@ impl Fetched {
         let pace = pace(cache, &object);
         Self {
             object,
+            instance: instance.clone(),
             nodes,
             pods,
             labelled,
@@ -124,10 +127,17 @@ impl Fetched {
         self.object.namespace().unwrap_or_default()
     }
 
-    /// The StatefulSets or DaemonSets that keep its usual pods: one, or one for each node.
+    /// The StatefulSets or DaemonSets that keep its usual pods: one, or one for each node. Whoever may make them can give them our owner
+    /// and label: of another name none is ours.
     pub fn keepers(&self, workload: Workload) -> impl Iterator<Item = &Arc<DynamicObject>> {
-        let all = self.owned.iter().filter(move |((kind, _), _)| *kind == workload.kind());
-        all.map(|(_, keeper)| keeper)
+        let single = self.instance.keeper(workload);
+        self.owned.iter().filter_map(move |(key, keeper)| {
+            let of_node = keeper.annotations().get(NODE).filter(|_| key.0 == Kind::StatefulSet);
+            let of_node = of_node.map(|node| self.instance.stateful_set_on(node));
+            let is_ours =
+                *key == single || (key.0 == workload.kind() && of_node.as_ref() == Some(&key.1));
+            is_ours.then_some(keeper)
+        })
     }
 
     /// The object's name.

@@ -79,7 +79,7 @@ pub(super) async fn may_shrink(ctx: &Context, fetched: &Fetched) -> Result<(), L
     let mut pods = Vec::new();
     for live in fetched.keepers(Workload::StatefulSet) {
         reads_the_same(ctx, Kind::StatefulSet, live).await?;
-        pods.extend(pods_of(ctx, live).await?);
+        pods.extend(pods_of(ctx, fetched, live).await?);
     }
     if fetched.keepers(Workload::StatefulSet).next().is_none() {
         return Ok(());
@@ -136,11 +136,15 @@ fn is_same(known: &DynamicObject, there: &DynamicObject) -> bool {
     of(known) == of(there) && there.metadata.deletion_timestamp.is_none()
 }
 
-async fn pods_of(ctx: &Context, workload: &DynamicObject) -> Result<Vec<Pod>, CallError> {
-    let labels = workload.data.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
-    let labels = labels.into_iter().flatten();
-    let labels = labels.filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)));
-    let params = ListParams::default().labels(&labels.collect::<Vec<_>>().join(","));
+/// Those of a workload, as they are now.
+async fn pods_of(
+    ctx: &Context,
+    fetched: &Fetched,
+    workload: &DynamicObject,
+) -> Result<Vec<Pod>, CallError> {
+    let labels = fetched.instance.labels();
+    let labels: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let params = ListParams::default().labels(&labels.join(","));
     let (resource, namespace) = (Kind::Pod.resource(), workload.namespace());
     let all = list_as(ctx, &resource, namespace.as_deref(), &params).await?;
     let is_its = |pod: &&DynamicObject| {

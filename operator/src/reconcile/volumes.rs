@@ -8,15 +8,16 @@ use kube::api::DynamicObject;
 use opensdn_crds::storage::Storage;
 use opensdn_runtime::apply::read_as;
 use opensdn_runtime::error_chain;
+use serde_json::Value;
 
 use super::apply::{ApplyError, apply_one, is_so};
 use super::fetch::Fetched;
 use super::validate::Invalid;
 use super::{Context, Error};
-use crate::build::{Claim, Home, Intent, Valid};
+use crate::build::{Claim, Home, Intent, Valid, claim_of};
 use crate::component::Description;
 use crate::kind::{Kind, Workload};
-use crate::names::NODE;
+use crate::names::{NODE, TYPE};
 use crate::node::Node;
 use crate::object::text;
 use crate::pod::Pod;
@@ -69,25 +70,36 @@ fn node_of(set: &DynamicObject) -> Option<&String> {
 }
 
 /// The nodes that have a pod, by address: what is on record, else all of these; and those whose StatefulSet there is, whatever
-/// became of the record.
+/// became of the record. Each has the address that its node has now, and of a node that is gone and has no StatefulSet nothing is kept.
 pub(super) fn homes_of(
     fetched: &Fetched,
     recorded: Option<BTreeMap<String, String>>,
     nodes: &[Node],
 ) -> BTreeMap<String, String> {
-    let mut homes = recorded.unwrap_or_else(|| {
+    let there = |name: &str| fetched.nodes.iter().find(|node| node.name == name);
+    let sets: Vec<_> = fetched.keepers(Workload::StatefulSet).collect();
+    let has_set = |node: &String| sets.iter().any(|set| node_of(set) == Some(node));
+    let of_nodes = || {
         let all = nodes.iter();
         all.filter_map(|node| Some((node.address.clone()?, node.name.clone()))).collect()
-    });
-    for set in fetched.keepers(Workload::StatefulSet) {
-        let runs = set.data.pointer("/spec/replicas").and_then(serde_json::Value::as_i64) > Some(0);
+    };
+    let recorded = recorded.filter(|homes| !homes.is_empty()).unwrap_or_else(of_nodes);
+    let mut homes = BTreeMap::new();
+    for (address, node) in recorded {
+        match there(&node) {
+            Some(now) => drop(homes.insert(now.address.clone().unwrap_or(address), node)),
+            None if has_set(&node) => drop(homes.insert(address, node)),
+            None => {}
+        }
+    }
+    for set in sets {
+        let runs = set.data.pointer("/spec/replicas").and_then(Value::as_i64) > Some(0);
         let Some(node) =
-            node_of(set).filter(|node| runs && !homes.values().any(|home| home == *node))
+            node_of(set).filter(|node| runs && !homes.values().any(|one| one == *node))
         else {
             continue;
         };
-        let there = fetched.nodes.iter().find(|one| one.name == **node);
-        let address = there.and_then(|node| node.address.clone());
+        let address = there(node).and_then(|node| node.address.clone());
         homes.insert(address.unwrap_or_else(|| node.clone()), node.clone());
     }
     homes
@@ -176,9 +188,9 @@ fn decide(
 /// may be taken back.
 fn size_of<'a>(there: &'a DynamicObject, wanted: &'a str) -> &'a str {
     let (stored, has) = (text(&there.data, SIZE), text(&there.data, CAPACITY));
-    let may_be = bytes(wanted) > bytes(stored)
-        || bytes(wanted) < bytes(stored) && bytes(has).is_some() && bytes(wanted) > bytes(has);
-    if may_be { wanted } else { stored }
+    let (Some(of_wanted), Some(of_stored)) = (bytes(wanted), bytes(stored)) else { return stored };
+    let is_taken_back = bytes(has).is_some_and(|has| of_stored > of_wanted && of_wanted > has);
+    if of_wanted > of_stored || is_taken_back { wanted } else { stored }
 }
 
 /// A volume that goes when its pod ends, by its name.
@@ -219,6 +231,39 @@ pub(super) fn growing(fetched: &Fetched, valid: &Valid) -> Option<String> {
     })
 }
 
+/// That a claim of that name is the service's: what has an owner goes with that, and of another service it is that one's.
+fn is_ours(fetched: &Fetched, there: &DynamicObject) -> Result<(), Error> {
+    let name = there.name_any();
+    let of_another = there.labels().contains_key(TYPE) && !fetched.instance.has_labels(there);
+    let message = match there.owner_references().first() {
+        Some(owner) => format!(
+            "PersistentVolumeClaim {name} belongs to {} {}, and goes with it: take its ownerReferences out, or delete it",
+            owner.kind, owner.name
+        ),
+        None if of_another => format!(
+            "PersistentVolumeClaim {name} has the labels of another service: give one of the two another name"
+        ),
+        None => return Ok(()),
+    };
+    Err(Error::Refused(Invalid { reason: "NotOurs", message }))
+}
+
+/// The intent by the claim that there is, which may be another than was known.
+fn by(
+    fetched: &Fetched,
+    valid: &Valid,
+    wanted: &Intent,
+    there: &DynamicObject,
+) -> Result<Intent, Error> {
+    let Some(storage) = &valid.description.storage else { return Ok(wanted.clone()) };
+    let node = wanted.object.annotations().get(NODE).map(String::as_str).unwrap_or_default();
+    let (claim, _) = decide(storage, wanted.name.clone(), node, Some(there));
+    let home = Home { node: node.to_owned(), stateful_set: String::new(), claim, ends: false };
+    let mut intent = claim_of(&fetched.object, valid, &home)?;
+    intent.object.metadata.resource_version.clone_from(&there.metadata.resource_version);
+    Ok(intent)
+}
+
 /// In the API server's words, with what helps where it is the class (Kubernetes,
 /// `plugin/pkg/admission/storage/persistentvolume/resize/admission.go`).
 fn not_grown(error: &str) -> String {
@@ -243,7 +288,9 @@ pub(super) async fn apply(
     const KIND: Kind = Kind::PersistentVolumeClaim;
     let mut refused = None;
     for intent in intents.iter().filter(|intent| intent.kind == KIND) {
-        if fetched.claims.get(&intent.name).is_some_and(|live| is_so(&intent.object, live)) {
+        let live = fetched.claims.get(&intent.name);
+        if let Some(live) = live.filter(|live| is_so(&intent.object, live)) {
+            is_ours(fetched, live)?;
             ctx.metrics.skipped(KIND);
             continue;
         }
@@ -251,14 +298,16 @@ pub(super) async fn apply(
         let namespace = fetched.object.namespace();
         let there: Option<DynamicObject> =
             read_as(&ctx.writer, &KIND.resource(), namespace.as_deref(), &intent.name).await?;
-        let mut intent = intent.clone();
-        if let Some(there) = &there {
-            let wanted = text(&intent.object.data, SIZE);
-            if valid.instance.has_labels(there) && size_of(there, wanted) != wanted {
-                ctx.cache.put(KIND, there.clone());
-                continue;
+        let intent = match &there {
+            Some(there) => {
+                is_ours(fetched, there)?;
+                by(fetched, valid, intent, there)?
             }
-            intent.object.metadata.resource_version.clone_from(&there.metadata.resource_version);
+            None => intent.clone(),
+        };
+        if let Some(there) = there.as_ref().filter(|there| is_so(&intent.object, there)) {
+            ctx.cache.put(KIND, there.clone());
+            continue;
         }
         match apply_one(&ctx.writer, &ctx.cache, fetched, &intent).await {
             Err(ApplyError::Call(error))

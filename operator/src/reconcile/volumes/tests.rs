@@ -202,6 +202,51 @@ fn each_node_has_a_stateful_set_whatever_became_of_the_record() {
 }
 
 #[test]
+fn a_home_has_the_address_of_its_node_and_an_invented_node_none() {
+    let fetched = fetched(&storage("1Gi"), &[]);
+    let homes = |recorded: &[(&str, &str)]| {
+        let recorded = recorded.iter().map(|(at, node)| ((*at).to_owned(), (*node).to_owned()));
+        homes_of(&fetched, Some(recorded.collect()), &fetched.nodes)
+    };
+    let right = homes(&[("192.0.2.1", "a"), ("192.0.2.2", "b")]);
+    assert_eq!(right["192.0.2.1"], "a");
+    assert_eq!(homes(&[("192.0.2.1", "b"), ("192.0.2.2", "a")]), right, "they were exchanged");
+    assert_eq!(homes(&[("192.0.2.1", "a"), ("192.0.2.2", "b"), ("192.0.2.9", "none")]), right);
+    assert_eq!(homes(&[]), right, "they had no address when it was written");
+    assert_eq!(homes(&[("192.0.2.2", "b")]).len(), 1, "one that has been given up stays so");
+}
+
+#[test]
+fn a_stateful_set_that_is_not_named_after_its_node_is_not_ours() {
+    let forged = [
+        set("forged", None, 1),
+        set("zookeeper1-zookeeper-b", Some("a"), 1),
+        set("other", Some("a"), 3),
+    ];
+    let fetched = fetched(&storage("1Gi"), &forged);
+    assert_eq!(fetched.keepers(Workload::StatefulSet).count(), 0);
+    assert!(valid(&fetched).is_ok(), "nor has it a say in where data are");
+}
+
+#[test]
+fn a_claim_that_goes_with_another_object_or_is_another_services_is_not_used() {
+    let fetched = fetched(&storage("1Gi"), &[]);
+    let why = |claim: Value| {
+        let there = serde_json::from_value(claim).unwrap();
+        is_ours(&fetched, &there).err().map(|error| error.to_string())
+    };
+    let (_, ours) = claim("fast", "1Gi", "1Gi");
+    assert_eq!(why(ours.clone()), None);
+    let mut owned = ours.clone();
+    owned["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "trap", "uid": "x"}]);
+    assert!(why(owned).unwrap().contains("belongs to ConfigMap trap, and goes with it"));
+    let mut others = ours;
+    others["metadata"]["labels"]["zookeeper"] = "zookeeper2".into();
+    assert!(why(others).unwrap().contains("labels of another service"));
+}
+
+#[test]
 fn what_runs_in_folders_is_given_no_volumes_and_what_runs_in_volumes_keeps_them() {
     let single = set("zookeeper1-zookeeper-statefulset", None, 2);
     let refused = valid(&fetched(&storage("1Gi"), std::slice::from_ref(&single))).unwrap_err();
