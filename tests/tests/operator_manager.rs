@@ -91,6 +91,10 @@ async fn each_service_becomes_an_object_and_goes_only_when_that_is_confirmed() -
         assert_eq!(object["metadata"]["labels"]["tf_cluster"], "cluster1", "{kind}");
         assert_eq!(object["metadata"]["ownerReferences"][0]["name"], "cluster1", "{kind}");
     }
+    for kind in &kinds {
+        let has_status = async || object(&sandbox, kind).await["status"]["conditions"].is_array();
+        eventually_within(MANY_KINDS, &format!("{kind} has a status"), has_status).await;
+    }
     let redis = row(&sandbox, "Redis").await;
     assert_eq!(redis["nodes"], json!(["node-0", "node-1", "node-2"]), "{redis:#}");
     assert_eq!((&redis["versions"], &redis["reason"]), (&json!(["R24.1"]), &json!("PodsReady")));

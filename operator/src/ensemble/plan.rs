@@ -87,7 +87,7 @@ pub fn next(now: &Situation<'_>) -> Step {
     }
     if let Some(pod) = pods.iter().find(|pod| pod.is_going) {
         return Step::Wait(format!(
-            "waits for pod {} to end; if its node is lost for good, delete the node",
+            "waits for pod {} to end; if its node is lost for good, delete the node; where that is gone, Kubernetes takes the pod away in a minute",
             pod.pod
         ));
     }

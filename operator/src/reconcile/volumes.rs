@@ -83,7 +83,18 @@ pub(super) fn homes_of(
         let all = nodes.iter();
         all.filter_map(|node| Some((node.address.clone()?, node.name.clone()))).collect()
     };
-    let recorded = recorded.filter(|homes| !homes.is_empty()).unwrap_or_else(of_nodes);
+    let recorded = recorded.filter(|homes| !homes.is_empty());
+    let replicas = |set: &DynamicObject| {
+        set.data.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or_default()
+    };
+    // A service that is stopped and has lost its record has those that there are.
+    let is_stopped =
+        recorded.is_none() && !sets.is_empty() && sets.iter().all(|set| replicas(set) == 0);
+    let recorded = match recorded {
+        Some(homes) => homes,
+        None if is_stopped => BTreeMap::new(),
+        None => of_nodes(),
+    };
     let mut homes = BTreeMap::new();
     for (address, node) in recorded {
         match there(&node) {
@@ -93,7 +104,7 @@ pub(super) fn homes_of(
         }
     }
     for set in sets {
-        let runs = set.data.pointer("/spec/replicas").and_then(Value::as_i64) > Some(0);
+        let runs = is_stopped || replicas(set) > 0;
         let Some(node) =
             node_of(set).filter(|node| runs && !homes.values().any(|one| one == *node))
         else {

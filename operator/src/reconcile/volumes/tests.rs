@@ -196,8 +196,12 @@ fn each_node_has_a_stateful_set_whatever_became_of_the_record() {
     assert_eq!(homes(&[left]), [(of("a"), false), (of("b"), false), (of("c"), false)]);
     // That of a node that was given up is there until its pod has ended.
     let over = set(&of("c"), Some("c"), 0);
-    assert_eq!(homes(std::slice::from_ref(&over)), [(of("a"), false), (of("b"), false)]);
-    let ends = [over, pod_of(&of("c"))];
+    let runs = set(&of("a"), Some("a"), 1);
+    let one_is_over = [runs.clone(), over.clone()];
+    assert_eq!(homes(&one_is_over), [(of("a"), false), (of("b"), false)]);
+    let stopped = [set(&of("a"), Some("a"), 0), over.clone()];
+    assert_eq!(homes(&stopped), [(of("a"), false), (of("c"), false)], "as it was stopped");
+    let ends = [runs, over, pod_of(&of("c"))];
     assert_eq!(homes(&ends), [(of("a"), false), (of("b"), false), (of("c"), true)]);
 }
 
