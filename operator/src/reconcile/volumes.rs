@@ -173,7 +173,8 @@ fn decide(
         let differs = is_other_class || bytes(stored) != bytes(&written);
         let why = differs.then(|| {
             format!(
-                "{of} is not made yet, and waits with {stored} of class {of_class}: there is nothing in it. To have it as {FIELD} says                  now: kubectl delete pvc -n {} {name}",
+                "{of} is not made yet, and waits with {stored} of class {of_class}: there is nothing in it. To have it as {FIELD} says \
+                 now: kubectl delete pvc -n {} {name}",
                 there.namespace().unwrap_or_default()
             )
         });
@@ -217,7 +218,8 @@ pub(super) fn leaving(fetched: &Fetched, valid: &Valid) -> Option<String> {
     let (pod, claim) =
         fetched.pods.iter().find_map(|pod| Some((pod, going(fetched, valid, pod)?)))?;
     Some(format!(
-        "volume {claim} is being deleted, and what is stored in it is lost when pod {} ends; the operator leaves that pod alone. Where it          is meant: kubectl delete pod -n {} {}",
+        "volume {claim} is being deleted, and what is stored in it is lost when pod {} ends; the operator leaves that pod alone. Where it \
+         is meant: kubectl delete pod -n {} {}",
         pod.name,
         fetched.namespace(),
         pod.name
