@@ -47,6 +47,8 @@ const RETRY_DELAY: Duration = Duration::from_secs(300);
 /// Until a pass that failed is tried again; doubled each time.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_secs(300);
+/// So often in a row a pass may have decided by what is over before a person hears of it: some seven seconds.
+const MOMENTS: u32 = 3;
 /// So long a process that stops waits for its passes: with the release of the Lease less than the grace period of its pod.
 const STOPPING: Duration = Duration::from_secs(10);
 
@@ -501,6 +503,12 @@ impl Controller {
         let pause = FIRST_RETRY.saturating_mul(2_u32.saturating_pow((*count).min(16)));
         *count += 1;
         let pause = pause.min(LAST_RETRY);
+        // Several members that change at once have it so, each time for a moment.
+        if matches!(error, Error::Behind(_)) && *count <= MOMENTS {
+            let (namespace, name) = (&object.metadata.namespace, &object.metadata.name);
+            tracing::debug!(kind = self.resource.kind, namespace, name, %error, "will look again");
+            return Action::requeue(pause);
+        }
         tracing::warn!(
             kind = self.resource.kind,
             namespace = object.metadata.namespace,
