@@ -47,8 +47,6 @@ const RETRY_DELAY: Duration = Duration::from_secs(300);
 /// Until a pass that failed is tried again; doubled each time.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_secs(300);
-/// So often in a row a pass may have decided by what is over before a person hears of it: some seven seconds.
-const MOMENTS: u32 = 3;
 /// So long a process that stops waits for its passes: with the release of the Lease less than the grace period of its pod.
 const STOPPING: Duration = Duration::from_secs(10);
 
@@ -503,10 +501,7 @@ impl Controller {
         let pause = FIRST_RETRY.saturating_mul(2_u32.saturating_pow((*count).min(16)));
         *count += 1;
         let pause = pause.min(LAST_RETRY);
-        // Several members that change at once have it so, each time for a moment.
-        if matches!(error, Error::Behind(_)) && *count <= MOMENTS {
-            let (namespace, name) = (&object.metadata.namespace, &object.metadata.name);
-            tracing::debug!(kind = self.resource.kind, namespace, name, %error, "will look again");
+        if error.is_of_a_moment(*count) {
             return Action::requeue(pause);
         }
         tracing::warn!(
@@ -602,13 +597,4 @@ fn collection(api: &str, plural: &str, namespace: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_pass_that_panics_has_failed_and_the_process_goes_on() {
-        let ended = apart::<Action>(async { panic!("what an object says") }).await;
-        assert!(matches!(ended, Err(Error::Panicked)));
-        assert!(apart(async { Ok(1) }).await.is_ok_and(|one| one == 1));
-    }
-}
+mod tests;

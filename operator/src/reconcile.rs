@@ -127,6 +127,15 @@ pub enum Error {
     Panicked,
 }
 
+impl Error {
+    /// Whether no person has to hear of it yet: members that change at once have a pass decide by what is over, each time for a moment.
+    #[must_use]
+    pub fn is_of_a_moment(&self, failures: u32) -> bool {
+        // Some seven seconds.
+        matches!(self, Self::Behind(_)) && failures <= 3
+    }
+}
+
 impl From<ApplyError> for Error {
     fn from(error: ApplyError) -> Self {
         match error {
