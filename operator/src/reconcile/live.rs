@@ -5,6 +5,7 @@
 //! Deliberately not here: a resourceVersion in each write. Every status of a pod or a StatefulSet would be a conflict.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use kube::ResourceExt as _;
 use kube::api::{DynamicObject, ListParams};
@@ -76,14 +77,14 @@ pub(super) async fn may_overwrite(
 /// One of them is not, or cannot be read.
 pub(super) async fn may_shrink(ctx: &Context, fetched: &Fetched) -> Result<(), LiveError> {
     is_current(ctx, &fetched.object).await?;
-    let mut pods = Vec::new();
-    for live in fetched.keepers(Workload::StatefulSet) {
-        reads_the_same(ctx, Kind::StatefulSet, live).await?;
-        pods.extend(pods_of(ctx, fetched, live).await?);
-    }
-    if fetched.keepers(Workload::StatefulSet).next().is_none() {
+    let sets: Vec<_> = fetched.keepers(Workload::StatefulSet).collect();
+    if sets.is_empty() {
         return Ok(());
     }
+    for set in &sets {
+        reads_the_same(ctx, Kind::StatefulSet, set).await?;
+    }
+    let pods = pods_of(ctx, fetched, &sets).await?;
     let known: Vec<&Pod> = fetched.pods.iter().collect();
     if let Some(name) = differing_pod(&known, &pods) {
         return Err(Behind(format!("pod {name}")).into());
@@ -136,21 +137,22 @@ fn is_same(known: &DynamicObject, there: &DynamicObject) -> bool {
     of(known) == of(there) && there.metadata.deletion_timestamp.is_none()
 }
 
-/// Those of a workload, as they are now.
+/// Those of these workloads, as they are now.
 async fn pods_of(
     ctx: &Context,
     fetched: &Fetched,
-    workload: &DynamicObject,
+    workloads: &[&Arc<DynamicObject>],
 ) -> Result<Vec<Pod>, CallError> {
     let labels = fetched.instance.labels();
     let labels: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let params = ListParams::default().labels(&labels.join(","));
-    let (resource, namespace) = (Kind::Pod.resource(), workload.namespace());
-    let all = list_as(ctx, &resource, namespace.as_deref(), &params).await?;
-    let is_its = |pod: &&DynamicObject| {
-        controller_of(pod).is_some_and(|keeper| Some(&keeper.uid) == workload.metadata.uid.as_ref())
+    let all = list_as(ctx, &Kind::Pod.resource(), Some(&fetched.namespace()), &params).await?;
+    let is_theirs = |pod: &&DynamicObject| {
+        controller_of(pod).is_some_and(|keeper| {
+            workloads.iter().any(|one| one.metadata.uid.as_ref() == Some(&keeper.uid))
+        })
     };
-    Ok(all.iter().filter(is_its).map(Pod::of).collect())
+    Ok(all.iter().filter(is_theirs).map(Pod::of).collect())
 }
 
 /// One that is not as it is known, is not known, or is not there any more.
