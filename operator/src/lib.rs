@@ -164,10 +164,8 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let cache = Arc::new(Cache::default());
     let controllers = Controllers::watch(&client, &cache, &args.scopes(), &readiness);
     let leadership = Leadership::start_when_ready(client, election, readiness, drain.clone());
-    let candidate = leadership.clone();
-    let leads: Arc<dyn Fn() -> bool + Send + Sync> = Arc::new(move || candidate.may_write());
-    let of_client = leads.clone();
-    let client = client_while(move || of_client()).await?;
+    let leads = leadership.clone();
+    let client = client_while(move || leads.may_write()).await?;
     let writer = Writer::new(client.clone(), names::OPERATOR);
     let events = Events::new(client.clone(), names::OPERATOR, &args.replica);
     let clouds = Clouds::new(client.clone(), args.cloud_check_interval, args.forget_nodes_after);
@@ -181,7 +179,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
         metrics,
         settled: reconcile::members::Settled::default(),
         introspect: Introspect::new(args.introspect_interval()),
-        leads,
+        leadership: leadership.clone(),
         simulated: simulated(&args),
     };
     let under_way = UnderWay::default();

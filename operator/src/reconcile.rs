@@ -38,6 +38,7 @@ use opensdn_pki::{AuthorityError, GivenError, SecretError, bundle, crypto_provid
 use opensdn_runtime::apply::{Context as Writer, read_as};
 use opensdn_runtime::call::CallError;
 use opensdn_runtime::error_chain;
+use opensdn_runtime::leader::Leadership;
 use serde_json::json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -88,7 +89,7 @@ pub struct Context {
     /// What daemons say of themselves.
     pub introspect: Introspect,
     /// Whether this replica may still change something, which is asked before a service is changed by its own protocol.
-    pub leads: Arc<dyn Fn() -> bool + Send + Sync>,
+    pub leadership: Leadership,
     /// In the place of members that could be asked, where no container runs.
     pub simulated: Option<Simulated>,
 }

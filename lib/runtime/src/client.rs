@@ -60,6 +60,7 @@ type MayWrite = Arc<dyn Fn() -> bool + Send + Sync>;
 pub struct NotSent;
 
 /// Sends no write that may not be sent.
+#[derive(Clone)]
 struct Guarded<S> {
     inner: S,
     may_write: MayWrite,
@@ -83,12 +84,6 @@ impl<S: Service<Request<Body>, Error = BoxError>> Service<Request<Body>> for Gua
         } else {
             Either::Left(ready(Err(NotSent.into())))
         }
-    }
-}
-
-impl<S: Clone> Clone for Guarded<S> {
-    fn clone(&self) -> Self {
-        Self { inner: self.inner.clone(), may_write: self.may_write.clone() }
     }
 }
 

@@ -112,7 +112,8 @@ pub(super) async fn plan(
                 let step = held(next(&situation), &seats, &valid.pace);
                 let step = when_others_are_ready(step, &seats, &fetched.pods);
                 match when_its_volume_stays(step, fetched, valid) {
-                    Step::Settled if (ctx.leads)() => tend(&*ensemble, &access, &view).await,
+                    Step::Settled => tend(ctx, &*ensemble, &access, &view).await,
+
                     step => if_spared(&*ensemble, &access, &view, &seats, step).await,
                 }
             } else {
@@ -173,7 +174,10 @@ fn when_its_volume_stays(step: Step, fetched: &Fetched, valid: &Valid) -> Step {
 }
 
 /// When all members are as they shall be: what is left to do for them.
-async fn tend(ensemble: &dyn Ensemble, access: &Access, view: &View) -> Step {
+async fn tend(ctx: &Context, ensemble: &dyn Ensemble, access: &Access, view: &View) -> Step {
+    if !ctx.leadership.may_write() {
+        return Step::Settled;
+    }
     match ensemble.tend(access, view).await {
         Ok(None) => Step::Settled,
         Ok(Some(what)) => Step::Wait(what),
@@ -282,7 +286,7 @@ pub(super) async fn act(
             delete_pod(ctx, fetched, pod).await?;
         }
         Step::Change(change) => {
-            if !(ctx.leads)() {
+            if !ctx.leadership.may_write() {
                 return Ok(());
             }
             if matches!(change, Change::Remove(_)) {
