@@ -112,7 +112,7 @@ fn keepers(owner: &Owner<'_>, configuration: &str) -> Result<Vec<Intent>, BuildE
     };
     let mut intents = Vec::new();
     for home in homes.iter().filter(|home| !home.ends) {
-        intents.push(claim_of(owner.object, valid, home)?);
+        intents.push(claim_of(owner.object, valid, &home.node, &home.claim)?);
     }
     for home in homes {
         let set = stateful_set::build_at(owner, configuration, home);
@@ -128,9 +128,10 @@ fn keepers(owner: &Owner<'_>, configuration: &str) -> Result<Vec<Intent>, BuildE
 pub(crate) fn claim_of(
     object: &DynamicObject,
     valid: &Valid,
-    home: &Home,
+    node: &str,
+    claim: &Claim,
 ) -> Result<Intent, BuildError> {
-    intent(Kind::PersistentVolumeClaim, &claim::build(&Owner { object, valid }, home))
+    intent(Kind::PersistentVolumeClaim, &claim::build(&Owner { object, valid }, node, claim))
 }
 
 /// Whom the objects belong to.

@@ -6,14 +6,14 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::Owner;
-use super::valid::Home;
+use super::valid::Claim;
 use crate::names::NODE;
 
-pub(super) fn build(owner: &Owner<'_>, home: &Home) -> PersistentVolumeClaim {
-    let mut metadata = owner.metadata(home.claim.name.clone());
+pub(super) fn build(owner: &Owner<'_>, node: &str, claim: &Claim) -> PersistentVolumeClaim {
+    let mut metadata = owner.metadata(claim.name.clone());
     metadata.owner_references = None;
-    metadata.annotations = Some([(NODE.to_owned(), home.node.clone())].into());
-    let size = Quantity(home.claim.size.clone());
+    metadata.annotations = Some([(NODE.to_owned(), node.to_owned())].into());
+    let size = Quantity(claim.size.clone());
     PersistentVolumeClaim {
         metadata,
         spec: Some(PersistentVolumeClaimSpec {
@@ -22,7 +22,7 @@ pub(super) fn build(owner: &Owner<'_>, home: &Home) -> PersistentVolumeClaim {
                 requests: Some([("storage".to_owned(), size)].into()),
                 ..VolumeResourceRequirements::default()
             }),
-            storage_class_name: home.claim.class.clone(),
+            storage_class_name: claim.class.clone(),
             ..PersistentVolumeClaimSpec::default()
         }),
         ..PersistentVolumeClaim::default()

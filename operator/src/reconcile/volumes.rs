@@ -271,8 +271,7 @@ fn by(
     let Some(storage) = &valid.description.storage else { return Ok(wanted.clone()) };
     let node = wanted.object.annotations().get(NODE).map(String::as_str).unwrap_or_default();
     let (claim, _) = decide(storage, wanted.name.clone(), node, Some(there));
-    let home = Home { node: node.to_owned(), stateful_set: String::new(), claim, ends: false };
-    let mut intent = claim_of(&fetched.object, valid, &home)?;
+    let mut intent = claim_of(&fetched.object, valid, node, &claim)?;
     intent.object.metadata.resource_version.clone_from(&there.metadata.resource_version);
     Ok(intent)
 }
