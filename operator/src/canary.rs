@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::cache::Cache;
 use crate::kind::Kind;
-use crate::object::controller_of;
+use crate::object::{controller_of, number};
 
 /// How an Upgrade has the pods of a component replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,10 +76,9 @@ pub(crate) fn pace(cache: &Cache, component: &DynamicObject) -> Pace {
         if waits && ["Canary", "Running"].contains(&state) {
             pace.drain = Drain::For(format!("{namespace}/{}", upgrade.name_any()));
         }
-        let at_once = upgrade.data.pointer("/spec/vroutersAtOnce").and_then(Value::as_i64);
+        let at_once = number(&upgrade.data, "/spec/vroutersAtOnce");
         if ["Canary", "Running", "RollingBack"].contains(&state) {
-            pace.at_once =
-                at_once.and_then(|number| i32::try_from(number).ok()).unwrap_or(1).max(1);
+            pace.at_once = at_once.and_then(|count| i32::try_from(count).ok()).unwrap_or(1).max(1);
         }
     }
     pace

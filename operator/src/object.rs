@@ -30,6 +30,12 @@ pub fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// A whole number in it.
+#[must_use]
+pub fn number(value: &Value, pointer: &str) -> Option<i64> {
+    value.pointer(pointer)?.as_i64()
+}
+
 /// Its condition of that type.
 #[must_use]
 pub fn condition<'a>(object: &'a DynamicObject, type_: &str) -> Option<&'a Value> {

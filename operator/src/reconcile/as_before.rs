@@ -14,7 +14,7 @@ use opensdn_crds::status::{CommonStatus, TakenOver};
 use opensdn_pki::Authorities;
 use opensdn_runtime::apply::{patch_as, read_as};
 use opensdn_runtime::call::CallError;
-use serde_json::{Value, json};
+use serde_json::json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -27,7 +27,7 @@ use crate::ensemble::record::Record;
 use crate::kind::Kind;
 use crate::names::{self, APPLIED, Instance, MANAGED_BY, OPERATOR};
 use crate::node::{Node, addresses_of};
-use crate::object::{controller_of, is_controlled_by, list, text};
+use crate::object::{controller_of, is_controlled_by, list, number, text};
 
 /// What is known of a workload that tf-operator has made: what the status of the component says, which only operators write.
 /// A component whose status no pass has written yet is looked at. Later none is taken for tf-operator's: who may change workloads
@@ -153,7 +153,7 @@ enum Why {
 
 /// The generation of the component that the last pass has seen.
 fn seen(fetched: &Fetched) -> Option<i64> {
-    fetched.object.data.pointer("/status/observedGeneration").and_then(Value::as_i64)
+    number(&fetched.object.data, "/status/observedGeneration")
 }
 
 /// Whether it was different for long, and notes since when.
@@ -256,7 +256,7 @@ fn changed_meanwhile(valid: &Valid, there: &DynamicObject) -> Option<String> {
     if valid.nodes.is_empty() {
         return None;
     }
-    let replicas = there.data.pointer("/spec/replicas").and_then(Value::as_i64);
+    let replicas = number(&there.data, "/spec/replicas");
     if replicas.is_some_and(|replicas| replicas != i64::from(valid.replicas())) {
         return Some(format!("it is to have {} pods", valid.replicas()));
     }
@@ -320,6 +320,8 @@ async fn watch_certificates(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
     use crate::build::Image;
     use crate::build::valid::tests::valid;

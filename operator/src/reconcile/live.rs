@@ -12,13 +12,12 @@ use kube::api::{DynamicObject, ListParams};
 use opensdn_crds::component::Component;
 use opensdn_runtime::apply::{Context, list_as, read_as};
 use opensdn_runtime::call::CallError;
-use serde_json::Value;
 
 use super::fetch::Fetched;
 use crate::build::Intent;
 use crate::kind::{Kind, Workload};
 use crate::node::Node;
-use crate::object::controller_of;
+use crate::object::{controller_of, number};
 use crate::pod::Pod;
 
 /// Something is not as it was when it was decided what to do.
@@ -62,8 +61,7 @@ pub(super) async fn may_overwrite(
     if ![Kind::StatefulSet, Kind::DaemonSet, Kind::Deployment].contains(&intent.kind) {
         return Ok(());
     }
-    let pods =
-        |object: &DynamicObject| object.data.pointer("/spec/replicas").and_then(Value::as_i64);
+    let pods = |object: &DynamicObject| number(&object.data, "/spec/replicas");
     if pods(&intent.object) < pods(live) {
         return may_shrink(ctx, fetched).await;
     }

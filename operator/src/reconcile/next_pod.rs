@@ -2,10 +2,10 @@
 //! one, whether the others are well or not.
 
 use kube::api::DynamicObject;
-use serde_json::Value;
 
 use crate::build::Valid;
 use crate::kind::Workload;
+use crate::object::number;
 use crate::pod::Pod;
 use crate::reconcile::fetch::Fetched;
 
@@ -23,7 +23,7 @@ pub(super) fn to_be_updated<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<&
         return None;
     }
     let set = fetched.owned.get(&valid.keeper())?;
-    let number = |pointer: &str| set.data.pointer(pointer).and_then(Value::as_i64);
+    let number = |pointer: &str| number(&set.data, pointer);
     next(&Rollout {
         pods: &fetched.pods,
         wanted: number("/spec/replicas")?,

@@ -11,7 +11,7 @@ use crate::build::Valid;
 use crate::canary::{Drain, Pace};
 use crate::kind::{Kind, Workload};
 use crate::node::Node;
-use crate::object::{list, text};
+use crate::object::{list, number, text};
 use crate::pod::Pod;
 use crate::reconcile::fetch::Fetched;
 
@@ -147,7 +147,7 @@ fn is_outdated(keeper: &DynamicObject, pod: &Pod) -> Option<bool> {
 
 /// Whether the controller of DaemonSets has seen the new images: else it would make the pod from the earlier ones again.
 fn knows(keeper: &DynamicObject, valid: &Valid) -> bool {
-    let seen = keeper.data.pointer("/status/observedGeneration").and_then(Value::as_i64);
+    let seen = number(&keeper.data, "/status/observedGeneration");
     let init = list(&keeper.data, "/spec/template/spec/initContainers");
     let mut containers = list(&keeper.data, "/spec/template/spec/containers").chain(init);
     let is_new = |container: &Value| {

@@ -19,6 +19,7 @@ use crate::canary::{HELD, ON_HOLD};
 use crate::kind::{Kind, Workload};
 use crate::names::RECREATE;
 use crate::node::Node;
+use crate::object::number;
 use crate::report::{AVAILABLE, DEGRADED, HAD_QUORUM, PODS_AS_BEFORE, RELEASE_KNOWN};
 
 /// What is said of a component.
@@ -298,7 +299,7 @@ impl Pods {
 
     fn of(fetched: &Fetched, valid: &Valid) -> Self {
         let number = |object: &DynamicObject, pointer: &str| {
-            object.data.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
+            number(&object.data, pointer).unwrap_or_default()
         };
         let is_seen = |live: &&Arc<DynamicObject>| {
             Some(number(live, "/status/observedGeneration")) == live.metadata.generation

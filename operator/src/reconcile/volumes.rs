@@ -8,7 +8,6 @@ use kube::api::DynamicObject;
 use opensdn_crds::storage::Storage;
 use opensdn_runtime::apply::read_as;
 use opensdn_runtime::error_chain;
-use serde_json::Value;
 
 use super::apply::{ApplyError, apply_one, is_so};
 use super::fetch::Fetched;
@@ -19,7 +18,7 @@ use crate::component::Description;
 use crate::kind::{Kind, Workload};
 use crate::names::{NODE, TYPE};
 use crate::node::Node;
-use crate::object::text;
+use crate::object::{number, text};
 use crate::pod::Pod;
 use crate::quantity::{bytes, mebibytes, of_mebibytes};
 
@@ -84,9 +83,7 @@ pub(super) fn homes_of(
         all.filter_map(|node| Some((node.address.clone()?, node.name.clone()))).collect()
     };
     let recorded = recorded.filter(|homes| !homes.is_empty());
-    let replicas = |set: &DynamicObject| {
-        set.data.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or_default()
-    };
+    let replicas = |set: &DynamicObject| number(&set.data, "/spec/replicas").unwrap_or_default();
     // A service that is stopped and has lost its record has those that there are.
     let is_stopped =
         recorded.is_none() && !sets.is_empty() && sets.iter().all(|set| replicas(set) == 0);

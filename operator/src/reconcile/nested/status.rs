@@ -2,10 +2,10 @@
 
 use kube::api::DynamicObject;
 use opensdn_crds::status::{CommonStatus, ConditionStatus, Conditions, NodeInfo, PAUSED};
-use serde_json::Value;
 
 use super::{Described, waits_for_pods_of};
 use crate::kind::Kind;
+use crate::object::number;
 use crate::pod::Pod;
 use crate::reconcile::fetch::Fetched;
 use crate::reconcile::status::{Status, before, finish};
@@ -49,7 +49,7 @@ impl Part {
         let is_stopped = described.stopped.is_some();
         Self::of(fetched, "CNI agent", keeper, fields, |live| match live {
             _ if is_stopped => 0,
-            Some(live) => number(live, "/status/desiredNumberScheduled"),
+            Some(live) => count(live, "/status/desiredNumberScheduled"),
             None => nodes,
         })
     }
@@ -62,7 +62,7 @@ impl Part {
         wanted: impl Fn(Option<&DynamicObject>) -> i64,
     ) -> Self {
         let is_seen = |live: &&DynamicObject| {
-            Some(number(live, "/status/observedGeneration")) == live.metadata.generation
+            Some(count(live, "/status/observedGeneration")) == live.metadata.generation
         };
         let live = fetched.owned.get(&keeper).map(|live| &**live);
         let seen = live.filter(is_seen);
@@ -74,8 +74,8 @@ impl Part {
         Self {
             title,
             wanted,
-            ready: live.map_or(0, |live| number(live, ready)).min(wanted),
-            is_current: seen.is_some_and(|seen| number(seen, updated) >= wanted),
+            ready: live.map_or(0, |live| count(live, ready)).min(wanted),
+            is_current: seen.is_some_and(|seen| count(seen, updated) >= wanted),
             trouble,
             keeper,
         }
@@ -97,8 +97,8 @@ impl Part {
     }
 }
 
-fn number(object: &DynamicObject, pointer: &str) -> i64 {
-    object.data.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
+fn count(object: &DynamicObject, pointer: &str) -> i64 {
+    number(&object.data, pointer).unwrap_or_default()
 }
 
 fn pods<'a>(
