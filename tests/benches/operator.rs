@@ -64,9 +64,9 @@ fn manager(name: &str) -> Outcome<DynamicObject> {
             "webui": service("webui1", &["webuiweb", "webuijob"])}}}))?)
 }
 
-async fn one_manager() -> Outcome<Vec<Row>> {
-    let sandbox = Sandbox::builder().simulated_nodes(3).start().await?;
-    install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
+/// Three nodes of the control plane, and an operator that leads, of which the proxy counts what it asks.
+async fn behind_a_proxy() -> Outcome<(Sandbox, FaultProxy, Operator)> {
+    let sandbox = Sandbox::builder().simulated_nodes(3).with_crds().await?;
     let label = "node-role.kubernetes.io/control-plane=";
     kubectl(&sandbox, &["label", "nodes", "--all", label]).await?.success();
     kubectl(&sandbox, &["create", "namespace", "one"]).await?.success();
@@ -75,7 +75,11 @@ async fn one_manager() -> Outcome<Vec<Row>> {
     let operator = Operator::start_with(&sandbox, &kubeconfig, "one")?;
     let leads = async || operator.metric(0, "opensdn_leader").await > 0.0;
     eventually_within(LONGEST, "it leads", leads).await;
+    Ok((sandbox, proxy, operator))
+}
 
+async fn one_manager() -> Outcome<Vec<Row>> {
+    let (sandbox, proxy, operator) = behind_a_proxy().await?;
     let api = managers(&sandbox, "one")?;
     let begun = Instant::now();
     api.create(&PostParams::default(), &manager("it")?).await?;
@@ -124,16 +128,7 @@ async fn one_manager() -> Outcome<Vec<Row>> {
 
 /// Of all kinds, highly available: three of each.
 async fn whole_manager() -> Outcome<Vec<Row>> {
-    let sandbox = Sandbox::builder().simulated_nodes(3).with_crds().await?;
-    let label = "node-role.kubernetes.io/control-plane=";
-    kubectl(&sandbox, &["label", "nodes", "--all", label]).await?.success();
-    kubectl(&sandbox, &["create", "namespace", "one"]).await?.success();
-    let proxy = FaultProxy::start(sandbox.client()?, []).await?;
-    let kubeconfig = proxy.kubeconfig(sandbox.data_folder())?;
-    let operator = Operator::start_with(&sandbox, &kubeconfig, "one")?;
-    let leads = async || operator.metric(0, "opensdn_leader").await > 0.0;
-    eventually_within(LONGEST, "it leads", leads).await;
-
+    let (sandbox, proxy, operator) = behind_a_proxy().await?;
     let (requests, worked) =
         (proxy.requests().len(), operator.processor_time(0).unwrap_or_default());
     let api = managers(&sandbox, "one")?;

@@ -21,6 +21,8 @@ pub(crate) const BUDGET: [&str; 2] = ["pdb", "redis1-redis"];
 const ACCOUNT: [&str; 2] = ["serviceaccount", "redis1-redis-service-account"];
 pub(crate) const FIRST_POD: &str = "redis1-redis-statefulset-0";
 pub(crate) const REDIS: [&str; 2] = ["redis.tf.tungsten.io", "redis1"];
+/// Longer than until the operator looks again where something is left to do.
+pub(crate) const LOOKED_AGAIN: Duration = Duration::from_secs(5);
 pub(crate) const LABEL: &str = "node-role.kubernetes.io/control-plane=";
 
 pub(crate) fn redis(images: &[&str]) -> Value {
@@ -132,6 +134,21 @@ pub(crate) fn calls(sandbox: &Sandbox) -> Result<Vec<String>, Failed> {
             && event["objectRef"]["resource"] != "leases"
     });
     Ok(calls.map(|event| format!("{} {}", event["verb"], event["requestURI"])).collect())
+}
+
+/// What it has asked for, once it asks for nothing more.
+pub(crate) async fn settled(sandbox: &Sandbox, operator: &Operator) -> Result<Vec<String>, Failed> {
+    let passes = async || operator.metric(0, "opensdn_reconcile_total").await;
+    let mut before = passes().await;
+    loop {
+        // What it has just written comes back by its watches, and has it look again.
+        tokio::time::sleep(LOOKED_AGAIN).await;
+        let now = passes().await;
+        if now <= before {
+            return calls(sandbox);
+        }
+        before = now;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,8 +4,6 @@
 
 #![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
 
-use std::time::Duration;
-
 use opensdn_testing::eventually::eventually;
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::operator::Operator;
@@ -13,13 +11,11 @@ use opensdn_testing::sandbox::Sandbox;
 use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
 
-use crate::operator::{LABEL, calls, change, get};
+use crate::operator::{LABEL, LOOKED_AGAIN, calls, change, get, settled};
 
 const ZOOKEEPER: [&str; 2] = ["zookeepers.tf.tungsten.io", "zookeeper1"];
 const STATEFUL_SET: [&str; 2] = ["statefulset", "zookeeper1-zookeeper-statefulset"];
 const CONFIG_MAP: [&str; 2] = ["configmap", "zookeeper1-zookeeper-configmap"];
-/// Longer than until it looks again.
-const LOOKED_AGAIN: Duration = Duration::from_secs(5);
 
 /// Five nodes, of which three are of the control plane, the operator, and a ZooKeeper that is Ready on these.
 async fn running() -> Result<(Sandbox, Operator), Failed> {
@@ -110,18 +106,9 @@ async fn three_members_become_five_and_three_again_one_at_a_time() -> Outcome {
     assert_eq!(generation(&sandbox).await, first + 4, "one pod at a time");
     assert_eq!(places(&sandbox).await, ["node-1", "node-2", "node-4"]);
 
-    // What it has just written comes back by its watches, and has it look again.
+    let asked = settled(&sandbox, &operator).await?;
     let passes = async || operator.metric(0, "opensdn_reconcile_total").await;
-    let mut before = passes().await;
-    loop {
-        tokio::time::sleep(LOOKED_AGAIN).await;
-        let now = passes().await;
-        if now <= before {
-            break;
-        }
-        before = now;
-    }
-    let asked = calls(&sandbox)?;
+    let before = passes().await;
     change(&sandbox, &["label"], ZOOKEEPER, &["looked-at=again"]).await?;
     eventually("it has looked at it", async || passes().await > before).await;
     operator.stop(0).await;

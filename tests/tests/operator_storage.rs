@@ -15,12 +15,10 @@ use opensdn_testing::sandbox::{Cluster, Sandbox};
 use opensdn_testing::{Failed, Outcome, long_runs};
 use serde_json::{Value, json};
 
-use crate::operator::{LABEL, calls, get};
+use crate::operator::{LABEL, LOOKED_AGAIN, calls, get, settled};
 
 pub(crate) const ZOOKEEPER: [&str; 2] = ["zookeepers.tf.tungsten.io", "zookeeper1"];
 const CLASS: &str = "fast";
-/// Longer than until it looks again where something is left to do.
-const LOOKED_AGAIN: Duration = Duration::from_secs(5);
 
 /// Longer than between two writes of one pass.
 const QUIET: Duration = Duration::from_millis(700);
@@ -227,21 +225,6 @@ async fn a_volume_stays_with_its_node_and_outlasts_pod_member_and_service() -> O
     ready_on(&sandbox, &all).await;
     assert_eq!(uids(&sandbox, "persistentvolumeclaims").await, kept);
     Ok(())
-}
-
-/// What it has asked for, once it asks for nothing more.
-async fn settled(sandbox: &Sandbox, operator: &Operator) -> Result<Vec<String>, Failed> {
-    let passes = async || operator.metric(0, "opensdn_reconcile_total").await;
-    let mut before = passes().await;
-    loop {
-        // What it has just written comes back by its watches, and has it look again.
-        tokio::time::sleep(LOOKED_AGAIN).await;
-        let now = passes().await;
-        if now <= before {
-            return calls(sandbox);
-        }
-        before = now;
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
