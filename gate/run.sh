@@ -42,12 +42,13 @@ echo "\$ kubectl apply $samples"
 "$kubectl" apply $samples
 echo
 echo "The operator makes objects of its services, and pods of these (on these nodes nothing runs in them):"
-echo "\$ kubectl get opensdn --all-namespaces"
-"$kubectl" wait --namespace tf --for=condition=Ready manager/cluster1 --timeout=60s >/dev/null 2>&1 || {
+echo "(waiting until all are ready, some two minutes: about 80 keys of 4,096 bits are made, by a build for development)"
+"$kubectl" wait --namespace tf --for=condition=Ready manager/cluster1 --timeout=300s >/dev/null 2>&1 || {
   "$kubectl" get manager/cluster1 --namespace tf \
     -o jsonpath='{range .status.services[*]}{.kind} {.name}: {.message}{"\n"}{end}'
-  echo "The Manager is not Ready after a minute; above is what each of its services waits for."
+  echo "The Manager is not Ready after five minutes; above is what each of its services waits for."
 }
+echo "\$ kubectl get opensdn --all-namespaces"
 "$kubectl" get opensdn --all-namespaces
 for manifest in deploy/samples-refused/*.yaml; do
   echo
