@@ -232,6 +232,27 @@ impl From<kube::Error> for CallFailure {
     }
 }
 
+impl CallFailure {
+    fn status(&self) -> Option<&Status> {
+        match self {
+            Self::Timeout(_) | Self::Kube(_) => None,
+            Self::Forbidden { status, .. } | Self::Refused(status) => Some(status),
+        }
+    }
+
+    /// A fixed label for metrics.
+    pub(crate) fn category(&self) -> &'static str {
+        match (self, self.status().map(|status| status.code)) {
+            (Self::Timeout(_), _) => "timeout",
+            (Self::Forbidden { .. }, _) => "forbidden",
+            (_, Some(404)) => "not_found",
+            (_, Some(409)) => "conflict",
+            (_, Some(_)) => "refused",
+            (_, None) => "unreachable",
+        }
+    }
+}
+
 impl CallError {
     /// Why it failed.
     #[must_use]
@@ -242,10 +263,7 @@ impl CallError {
     /// The status with which the API server answered, if it did.
     #[must_use]
     pub fn status(&self) -> Option<&Status> {
-        match &self.source {
-            CallFailure::Timeout(_) | CallFailure::Kube(_) => None,
-            CallFailure::Forbidden { status, .. } | CallFailure::Refused(status) => Some(status),
-        }
+        self.source.status()
     }
 
     /// There is no such object, or no such kind.
@@ -312,14 +330,7 @@ impl CallError {
     /// A fixed label for metrics.
     #[must_use]
     pub fn category(&self) -> &'static str {
-        match (&self.source, self.status().map(|status| status.code)) {
-            (CallFailure::Timeout(_), _) => "timeout",
-            (CallFailure::Forbidden { .. }, _) => "forbidden",
-            (_, Some(404)) => "not_found",
-            (_, Some(409)) => "conflict",
-            (_, Some(_)) => "refused",
-            (_, None) => "unreachable",
-        }
+        self.source.category()
     }
 
     fn has_code(&self, code: u16) -> bool {

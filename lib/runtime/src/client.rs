@@ -1,7 +1,9 @@
 //! The client of the API server. kube's own leaves Nagle's algorithm on: on a new connection the
 //! first request then waits behind the end of the TLS handshake for a delayed acknowledgement,
 //! 40 ms on Linux, which a start or a claim would wait too. So this is kube's stack on a connector
-//! that sends at once. Deliberately not here: which requests are sent.
+//! that sends at once, and each request is counted. Deliberately not here: which requests are sent.
+
+mod counted;
 
 use std::sync::Arc;
 use std::task;
@@ -19,6 +21,8 @@ use kube::{
 };
 use tower::layer::layer_fn;
 use tower::{BoxError, Service, ServiceBuilder, retry::RetryLayer};
+
+use counted::Counted;
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
@@ -94,7 +98,7 @@ async fn infer(may_write: Option<MayWrite>) -> Result<Client, kube::Error> {
     if config.proxy_url.is_none() {
         return direct(config, may_write);
     }
-    let through_proxy = ClientBuilder::try_from(config)?;
+    let through_proxy = ClientBuilder::try_from(config)?.with_layer(&layer_fn(Counted));
     Ok(match may_write {
         Some(may_write) => {
             let guard = layer_fn(|inner| Guarded { inner, may_write: may_write.clone() });
@@ -123,6 +127,7 @@ fn direct(config: Config, may_write: Option<MayWrite>) -> Result<Client, kube::E
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .option_layer(guard)
+        .layer_fn(Counted)
         .map_err(BoxError::from)
         .service(http);
     Ok(ClientBuilder::new(service, config.default_namespace).build())

@@ -1,6 +1,7 @@
-//! What every process of ours counts of its way to the API server: calls that failed, and watches that
-//! are disconnected. There is one of each in a process, as there is one API server.
+//! What every process of ours counts of its way to the API server: requests, calls that failed, and watches
+//! that are disconnected or had to be started again. There is one of each in a process, as there is one API server.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -10,13 +11,29 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use crate::metrics::register;
+use crate::path::Target;
 
 static COUNTS: LazyLock<Counts> = LazyLock::new(Counts::default);
 
 #[derive(Debug, Default)]
 struct Counts {
+    requests: Family<RequestLabels, Counter>,
     failed_calls: Family<CallLabels, Counter>,
     disconnected_watches: Gauge,
+    watch_restarts: Family<RestartLabels, Counter>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    verb: &'static str,
+    resource: String,
+    code: Cow<'static, str>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RestartLabels {
+    resource: String,
+    reason: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -31,6 +48,12 @@ pub fn register_all(registry: &mut Registry) {
         registry,
         [
             (
+                "api_requests",
+                "Requests that were sent to the API server, each retry of its own, by its answer",
+                None,
+                Box::new(COUNTS.requests.clone()),
+            ),
+            (
                 "api_calls_failed",
                 "Calls of the API server that failed, watches not among them",
                 None,
@@ -42,6 +65,12 @@ pub fn register_all(registry: &mut Registry) {
                 None,
                 Box::new(COUNTS.disconnected_watches.clone()),
             ),
+            (
+                "watch_restarts",
+                "Watches that were started again for another reason than that their time was over",
+                None,
+                Box::new(COUNTS.watch_restarts.clone()),
+            ),
         ],
     );
 }
@@ -52,6 +81,18 @@ pub(crate) fn call_failed(operation: String, reason: &'static str) {
     if !["not_found", "conflict"].contains(&reason) {
         COUNTS.failed_calls.get_or_create_owned(&CallLabels { operation, reason }).inc();
     }
+}
+
+/// Counts a request that was answered with that status; `None`, if there was no answer.
+pub(crate) fn requested(verb: &'static str, resource: String, status: Option<http::StatusCode>) {
+    let code = status.map_or(Cow::Borrowed("none"), |status| status.as_str().to_owned().into());
+    COUNTS.requests.get_or_create_owned(&RequestLabels { verb, resource, code }).inc();
+}
+
+/// Counts a watch of the collection at that path that is started again.
+pub(crate) fn watch_restarted(path: &str, reason: &'static str) {
+    let resource = Target::of(path).resource;
+    COUNTS.watch_restarts.get_or_create_owned(&RestartLabels { resource, reason }).inc();
 }
 
 /// A watch that is disconnected, for as long as this is there.

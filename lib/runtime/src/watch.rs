@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::call::CallFailure;
-use crate::counts::DisconnectedWatch;
+use crate::counts::{self, DisconnectedWatch};
 use crate::error_chain;
 use crate::list::PageError;
 use crate::path::segment;
@@ -184,6 +184,23 @@ enum Failure {
     Future { current: u64, known: u64 },
 }
 
+impl Failure {
+    /// In metrics.
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Call(failure) => failure.category(),
+            Self::Page(_) => "list",
+            Self::Request(_) => "request",
+            Self::Read(_) => "connection",
+            Self::NoEvent(_) => "unreadable",
+            Self::Silent => "silent",
+            Self::EndedAtOnce => "ended_at_once",
+            Self::Expired(_) => "expired",
+            Self::Future { .. } => "restored",
+        }
+    }
+}
+
 impl Watch {
     async fn run(&mut self) {
         loop {
@@ -243,16 +260,15 @@ impl Watch {
                 }
                 Err(failure @ Failure::Future { .. }) => {
                     let (path, error) = (&self.spec.path, error_chain(&failure));
+                    counts::watch_restarted(path, failure.reason());
                     tracing::warn!(path, error, "restarted a watch from a new list");
                     self.recovered();
                     return;
                 }
-                Err(Failure::Expired(why)) => {
-                    tracing::debug!(
-                        path = self.spec.path,
-                        why,
-                        "restarted a watch from a new list"
-                    );
+                Err(failure @ Failure::Expired(_)) => {
+                    let (path, error) = (&self.spec.path, error_chain(&failure));
+                    counts::watch_restarted(path, failure.reason());
+                    tracing::debug!(path, error, "restarted a watch from a new list");
                     return;
                 }
                 Err(failure) => {
@@ -372,6 +388,7 @@ impl Watch {
         let (failures, pause) = (outage.failures, outage.retry.next().unwrap_or(RETRY_DELAY));
         // That a kind is not served is an ordinary answer.
         if failures == 1 && !absent {
+            counts::watch_restarted(&path, failure.reason());
             tracing::warn!(path, error, "lost a watch; will retry");
         } else {
             tracing::debug!(path, error, failures, "failed to restart a watch; will retry");

@@ -112,13 +112,46 @@ async fn an_outage_is_logged_once_and_so_is_its_end() {
     assert_eq!(log.lines_with("lost a watch"), 2);
 }
 
-/// How many are counted.
-fn disconnected() -> i64 {
+/// What a series of this process says; 0, where there is none.
+fn counted(series: &str) -> i64 {
     let mut registry = metrics::registry("test");
     counts::register_all(&mut registry);
     let text = metrics::encode(&registry).unwrap();
-    let found = text.lines().find_map(|line| line.strip_prefix("test_watches_disconnected "));
-    found.unwrap().parse().unwrap()
+    let found = text.lines().find_map(|line| line.strip_prefix(series));
+    found.map_or(0, |value| value.trim().parse().unwrap())
+}
+
+/// How many are counted.
+fn disconnected() -> i64 {
+    counted("test_watches_disconnected ")
+}
+
+#[tokio::test]
+async fn a_watch_that_is_started_again_is_counted_once_for_each_outage_by_its_reason() {
+    let is_away = Arc::new(AtomicBool::new(true));
+    let down = Arc::clone(&is_away);
+    let (_, client) = ApiServer::start(move |seen| {
+        if down.load(Ordering::Acquire) {
+            return Some(refusal(503, "ServiceUnavailable", "away"));
+        }
+        let list = json!({"metadata": {"resourceVersion": "1"}, "items": []});
+        let gone = refusal(410, "Expired", "too old resource version");
+        Some(if seen.uri.contains("watch=true") { gone } else { (200, list) })
+    })
+    .await;
+    let restarts = |reason: &str| {
+        counted(&format!("test_watch_restarts_total{{resource=\"things\",reason=\"{reason}\"}}"))
+    };
+    let mut events = watch(client, spec());
+    for _ in 0..3 {
+        until(&mut events, |event| matches!(event, Event::Disconnected { .. })).await;
+    }
+    assert_eq!((restarts("refused"), restarts("expired")), (1, 0));
+    is_away.store(false, Ordering::Release);
+    until(&mut events, |event| matches!(event, Event::InitDone)).await;
+    // What is listed is not watched from there: this server has no history.
+    until(&mut events, |event| matches!(event, Event::Disconnected { .. })).await;
+    assert_eq!((restarts("refused"), restarts("expired")), (1, 1));
 }
 
 /// In a process of its own, as every test.
