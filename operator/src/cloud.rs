@@ -36,6 +36,7 @@ mod share;
 mod since;
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -45,6 +46,7 @@ use kube::{Client, ResourceExt as _};
 use opensdn_config_api::apply::Timing;
 use opensdn_config_api::lock;
 use opensdn_runtime::apply::Context as Writer;
+use opensdn_runtime::leader::Leadership;
 
 pub use connections::User;
 
@@ -91,9 +93,14 @@ impl Clouds {
     /// Nothing is known of any cloud yet; each is looked at after `interval` at the latest, and a node that has
     /// been gone for `forget_after` is registered no more.
     #[must_use]
-    pub fn new(client: Client, interval: Duration, forget_after: Duration) -> Self {
+    pub fn new(
+        client: Client,
+        leadership: Leadership,
+        interval: Duration,
+        forget_after: Duration,
+    ) -> Self {
         Self {
-            connections: Connections::default(),
+            connections: Connections::new(Arc::new(move || leadership.may_write())),
             fights: Fights::default(),
             settled: Settled::default(),
             since: Since::default(),

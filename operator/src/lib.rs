@@ -168,7 +168,8 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let client = client_while(move || leads.may_write()).await?;
     let writer = Writer::new(client.clone(), names::OPERATOR);
     let events = Events::new(client.clone(), names::OPERATOR, &args.replica);
-    let clouds = Clouds::new(client.clone(), args.cloud_check_interval, args.forget_nodes_after);
+    let (interval, forget_after) = (args.cloud_check_interval, args.forget_nodes_after);
+    let clouds = Clouds::new(client.clone(), leadership.clone(), interval, forget_after);
     let upgrades = Upgrades::new(client.clone());
     let ctx = Context {
         reporter: Reporter::new(writer.clone(), events),

@@ -42,6 +42,8 @@ pub struct ConfigApi {
     limit: Duration,
     calls: AtomicU64,
     texts: Texts,
+    /// Whether something may be written now.
+    may_write: Arc<dyn Fn() -> bool + Send + Sync>,
     /// The clock of the server at a time of ours.
     clock: Mutex<Option<(SystemTime, Instant)>>,
 }
@@ -123,6 +125,7 @@ impl ConfigApi {
             limit,
             calls: AtomicU64::new(0),
             texts: Texts::Shown,
+            may_write: Arc::new(|| true),
             clock: Mutex::default(),
         })
     }
@@ -131,6 +134,13 @@ impl ConfigApi {
     #[must_use]
     pub fn without_texts(self) -> Self {
         Self { texts: Texts::Hidden, ..self }
+    }
+
+    /// For what only one replica may do: `may_write` is asked right before each write is sent, also one that is tried again, and
+    /// where it says no the call fails with [`Error::NotSent`]. Only a GET is no write.
+    #[must_use]
+    pub fn only_while(self, may_write: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { may_write: Arc::new(may_write), ..self }
     }
 
     /// How many requests were sent to its servers, repeated ones as well.
@@ -277,6 +287,9 @@ impl ConfigApi {
             texts: self.texts,
         };
         let request = call.request(address, token).map_err(|_| asked.unreadable("no request"))?;
+        if call.method != Method::GET && !(self.may_write)() {
+            return Err(Error::NotSent { what: asked.what });
+        }
         self.calls.fetch_add(1, Ordering::Relaxed);
         let begin = Instant::now();
         let response =

@@ -54,7 +54,11 @@ pub(super) struct Connections {
     changed: UnboundedSender<User>,
     /// Until it is taken.
     changes: Mutex<Option<UnboundedReceiver<User>>>,
+    may_write: MayWrite,
 }
+
+/// Whether this replica may still change something.
+pub(super) type MayWrite = Arc<dyn Fn() -> bool + Send + Sync>;
 
 struct Connection {
     api: Arc<ConfigApi>,
@@ -69,14 +73,13 @@ impl Drop for Connection {
     }
 }
 
-impl Default for Connections {
-    fn default() -> Self {
-        let (changed, changes) = unbounded();
-        Self { all: Arc::default(), changed, changes: Mutex::new(Some(changes)) }
-    }
-}
-
 impl Connections {
+    /// None yet. By none of them anything is written while `may_write` says no.
+    pub(super) fn new(may_write: MayWrite) -> Self {
+        let (changed, changes) = unbounded();
+        Self { all: Arc::default(), changed, changes: Mutex::new(Some(changes)), may_write }
+    }
+
     /// The client of the object, which goes that way and no other from now on.
     pub(super) fn client(
         &self,
@@ -98,7 +101,8 @@ impl Connections {
         }
         let version = way.version.clone();
         let record = way.record.clone();
-        let api = Arc::new(connect(way)?);
+        let may_write = self.may_write.clone();
+        let api = Arc::new(connect(way)?.only_while(move || may_write()));
         let watch = self.watch(version.clone(), api.clone());
         all.insert(version, Connection { api: api.clone(), record, users: vec![user], watch });
         Ok(api)
@@ -201,7 +205,7 @@ mod tests {
 
     #[tokio::test]
     async fn objects_with_one_way_share_a_client_and_a_way_that_none_goes_ends() {
-        let connections = Connections::default();
+        let connections = Connections::new(Arc::new(|| true));
         let first = connections.client("LinkLocalService", &object("a"), way("1")).unwrap();
         let second = connections.client("LinkLocalService", &object("b"), way("1")).unwrap();
         assert!(Arc::ptr_eq(&first, &second));

@@ -31,6 +31,12 @@ pub enum Error {
     /// There is no token to ask with.
     #[error("there is no token for the Config API")]
     Login(#[source] Arc<keystone::Error>),
+    /// A write that would have been sent by who may not do it any more.
+    #[error("{what} was not sent: the Lease was not renewed in time, and another replica may lead")]
+    NotSent {
+        /// What was to be asked.
+        what: String,
+    },
     /// It answers with an error.
     #[error("the Config API {address} answers {what} with {refusal}")]
     Refused {

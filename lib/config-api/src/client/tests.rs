@@ -248,3 +248,15 @@ async fn a_page_is_no_stream_of_events_and_another_server_may_be_asked_first() {
     assert!(api.events("/watch").await.is_ok());
     assert!(other.asked()[0].contains("accept: text/event-stream\r\n"), "{:?}", other.asked());
 }
+
+#[tokio::test]
+async fn a_write_that_may_not_be_made_any_more_is_not_sent_and_a_read_is() {
+    let canned = Canned::start([ok(&json!({}))]).await;
+    let api = canned.api(None).only_while(|| false);
+    for method in [Method::POST, Method::PUT, Method::DELETE] {
+        let error = api.call(&Call::new(method, "/virtual-network/1")).await.unwrap_err();
+        assert!(matches!(error, Error::NotSent { .. }), "{error}");
+    }
+    assert!(canned.asked().is_empty());
+    assert!(api.call(&Call::new(Method::GET, "/virtual-network/1")).await.is_ok());
+}
