@@ -448,6 +448,9 @@ pub enum Quorum {
     Majority,
     /// Every one: each serves its own node.
     All,
+    /// So many that more than half of the copies of each row are there, which is kept so often: as often as there are
+    /// members, if these are fewer.
+    MostCopies(usize),
 }
 
 impl Quorum {
@@ -457,6 +460,10 @@ impl Quorum {
         match self {
             Self::Majority => members / 2 + 1,
             Self::All => members,
+            Self::MostCopies(copies) => {
+                let copies = i32::try_from(copies).unwrap_or(i32::MAX).min(members);
+                members - (copies - (copies / 2 + 1))
+            }
         }
     }
 }
@@ -465,4 +472,23 @@ impl Quorum {
 #[must_use]
 pub fn word(facts: &Component) -> String {
     facts.kind.to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_copies_more_than_half_are_left_whichever_members_are_away() {
+        let three = Quorum::MostCopies(3);
+        let needed: Vec<i32> = (1..=6).map(|members| three.of(members)).collect();
+        // As many as most copies are on, however the rows lie: of five members one may be away, of which most members would let two.
+        assert_eq!(needed, [1, 2, 2, 3, 4, 5]);
+        for members in 1..=6_u32 {
+            let away = members - u32::try_from(three.of(i32::try_from(members).unwrap())).unwrap();
+            let copies = members.min(3);
+            // All that are away may have copies of the same row.
+            assert!(copies - away.min(copies) > copies / 2, "{members}");
+        }
+    }
 }

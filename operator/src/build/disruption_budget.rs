@@ -24,11 +24,12 @@ pub(super) fn build(owner: &Owner<'_>) -> Option<PodDisruptionBudget> {
                 .homes
                 .is_some()
                 .then(|| IntOrString::Int(valid.members_now() - spare)),
+            // Without a quorum a member that is not ready may be the one that the others wait for.
+            unhealthy_pod_eviction_policy: Some("IfHealthyBudget".to_owned()),
             selector: Some(LabelSelector {
                 match_labels: Some(valid.instance.labels()),
                 ..LabelSelector::default()
             }),
-            ..PodDisruptionBudgetSpec::default()
         }),
         ..PodDisruptionBudget::default()
     })

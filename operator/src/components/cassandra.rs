@@ -13,9 +13,9 @@ use super::shared::around::{credentials, passwords};
 use super::shared::{fields, node_manager, port, provisioner};
 use crate::component::{
     Check, ComponentKind, Container, Credentials, Description, File, Given, Mount, Password,
-    SettingsError, Template,
+    Quorum, SettingsError, Template,
 };
-use crate::ensembles::cassandra::Nodes;
+use crate::ensembles::cassandra::{MOST_COPIES, Nodes};
 use crate::release::Release;
 
 /// The kind Cassandra.
@@ -87,6 +87,7 @@ impl ComponentKind for Cassandra {
             credentials: credentials(given).into_iter().filter(is_of_keystone).collect(),
             storage: settings.storage.clone(),
             ensemble: Some(Arc::new(Nodes { cql })),
+            quorum: Quorum::MostCopies(MOST_COPIES),
             depends_on_release: settings.reaper_enabled.unwrap_or_default(),
             ..Description::default()
         })

@@ -22,6 +22,8 @@ use crate::ensemble::{
 };
 
 const CONTAINER: &str = "cassandra";
+/// So often the rows of a keyspace are kept, where there are so many members: more keeps none safer, but all slower.
+pub(crate) const MOST_COPIES: usize = 3;
 /// A Java program has to start.
 const LIMIT: Duration = Duration::from_secs(20);
 

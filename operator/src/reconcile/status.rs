@@ -98,7 +98,9 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> Status {
         Outcome::Paused(valid, why) => (valid, Some(why), None),
     };
     let pods = Pods::of(fetched, valid);
-    let active = pods.wanted > 0 && pods.ready >= valid.description.quorum.of(pods.wanted);
+    // While members come those that there are do the work.
+    let members = valid.members.as_ref().map_or(pods.wanted, |_| valid.members_now());
+    let active = pods.wanted > 0 && pods.ready >= valid.description.quorum.of(members);
     let counts = pods.counts();
     set(AVAILABLE, active, if active { "EnoughPods" } else { "TooFewPods" }, &counts);
     let degraded = pods.ready < pods.wanted;

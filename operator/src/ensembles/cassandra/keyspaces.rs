@@ -1,9 +1,8 @@
 //! The keyspaces of OpenSDN, and how often each keeps its rows.
 
+use super::MOST_COPIES;
 use super::cql::{CqlError, Session};
 
-/// More than that keeps none safer, but all slower.
-const MOST: usize = 3;
 /// That of the collector, which upstream's own deployer keeps twice at most (tf-container-builder,
 /// `containers/analytics/collector/entrypoint.sh:44`); a third copy of all that is collected is for a person to want.
 const OF_COLLECTOR: &str = "ContrailAnalyticsCql";
@@ -39,7 +38,7 @@ impl Keyspace {
 
     /// How often it is kept next, with so many members: one more or one less than now, until it is right.
     pub(super) fn next(&self, members: usize) -> Option<u32> {
-        let most = if self.name == OF_COLLECTOR { MOST_OF_COLLECTOR } else { MOST };
+        let most = if self.name == OF_COLLECTOR { MOST_OF_COLLECTOR } else { MOST_COPIES };
         let least = u32::try_from(members.min(most)).unwrap_or(u32::MAX);
         if self.factor < least { Some(self.factor + 1) } else { self.fewer(members) }
     }
