@@ -25,6 +25,16 @@ enumeration! {
     }
 }
 
+enumeration! {
+    /// Who replaces the pods of a group.
+    pub enum UpgradeType {
+        /// Kubernetes, so many nodes at a time, the next when the ones before have been ready for 30 s.
+        RollingUpdate = "RollingUpdate",
+        /// A user deletes them, as with tf-operator.
+        OnDelete = "OnDelete",
+    }
+}
+
 /// What a group of vrouters shall be.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -75,6 +85,9 @@ pub struct VrouterConfiguration {
     /// Names of VrouterProfiles in the same namespace whose settings this group uses; later ones
     /// win. tf-operator drops this field.
     pub profiles: Option<Vec<String>>,
+    /// How the pods of this group are replaced when something of it changes. An Upgrade has a pace of its own.
+    /// tf-operator drops this field.
+    pub upgrade_strategy: Option<UpgradeStrategy>,
     /// Encapsulations of overlay traffic, the preferred one first. Default: what the network has.
     /// tf-operator drops this field.
     pub encapsulation_priorities: Option<Vec<Encapsulation>>,
@@ -275,6 +288,19 @@ pub struct VrouterConfiguration {
     pub vrouter_decrypt_key: Option<String>,
     /// No effect in tf-operator; set VROUTER_ENCRYPTION in envVariablesConfig instead.
     pub vrouter_encryption: Option<bool>,
+}
+
+/// How the pods of a group of vrouters are replaced: the workloads of a node are cut off for some minutes with each.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema), schemars(transform = constraints::upgrade_strategy))]
+#[serde(rename_all = "camelCase")]
+pub struct UpgradeStrategy {
+    /// RollingUpdate, which is the default, or OnDelete.
+    #[serde(rename = "type")]
+    pub type_: Option<UpgradeType>,
+    /// Of RollingUpdate: of how many nodes the pods are replaced at a time. Default: 1.
+    pub max_unavailable: Option<i64>,
 }
 
 /// What became of a group of vrouters.

@@ -165,6 +165,8 @@ pub struct Description {
     pub waits_for: Option<String>,
     /// The end of the name of its ConfigMap, where that is not `WORD-configmap`.
     pub config_map: Option<&'static str>,
+    /// How its pods are replaced, of one that has a pod on each node.
+    pub update: Update,
     /// How many seconds a new pod has to be ready before the next one is replaced.
     pub min_ready_seconds: Option<i32>,
     /// How many seconds its pods have to end, where the usual 30 are not enough.
@@ -437,6 +439,21 @@ impl Volume {
     #[must_use]
     pub const fn data(name: &'static str, path: &'static str) -> Self {
         Self { name, source: Source::Data(path) }
+    }
+}
+
+/// How pods of a DaemonSet are replaced when no Upgrade does it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// By Kubernetes, so many at a time.
+    Rolling(i32),
+    /// When a user deletes them.
+    OnDelete,
+}
+
+impl Default for Update {
+    fn default() -> Self {
+        Self::Rolling(1)
     }
 }
 

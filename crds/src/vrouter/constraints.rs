@@ -17,6 +17,18 @@ pub(super) fn configuration(schema: &mut Schema) {
     data_plane(schema);
 }
 
+pub(super) fn upgrade_strategy(schema: &mut Schema) {
+    let _ = Fields::of(schema)
+        .set("maxUnavailable", "minimum", json!(1))
+        .set("maxUnavailable", "maximum", json!(1000))
+        .rule_at(
+            "maxUnavailable",
+            "",
+            "!has(self.maxUnavailable) || !has(self.type) || self.type != 'OnDelete'",
+            "maxUnavailable is of type RollingUpdate: with OnDelete you delete the pods, as many at a time as you like",
+        );
+}
+
 fn lists(schema: &mut Schema) {
     let _ = Fields::of(schema)
         .most_items(&["profiles"], 16)

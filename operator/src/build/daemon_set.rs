@@ -1,8 +1,8 @@
 //! The DaemonSet: a pod on each node of the component.
 //!
-//! tf-operator leaves it to a person to delete pods one by one (OnDelete). Here one is replaced at a time, unless an Upgrade
-//! has the operator do it (`reconcile/pod_of_node.rs`), and the next only when the one before has been ready for a while: a change that does not work stops
-//! at the first node.
+//! tf-operator leaves it to a person to delete pods one by one (OnDelete). Here one is replaced at a time, unless its settings say
+//! otherwise or an Upgrade has the operator do it (`reconcile/pod_of_node.rs`), and the next only when the one before has been
+//! ready for a while: a change that does not work stops at the first node.
 
 use k8s_openapi::api::apps::v1::{
     DaemonSet, DaemonSetSpec, DaemonSetUpdateStrategy, RollingUpdateDaemonSet,
@@ -15,6 +15,7 @@ use opensdn_upgrade::settled;
 
 use super::{Owner, pod};
 use crate::canary::Pace;
+use crate::component::Update;
 use crate::names::CONFIGURATION;
 
 /// tf-operator's, on pods only.
@@ -41,25 +42,27 @@ pub(super) fn build(owner: &Owner<'_>, configuration: &str) -> DaemonSet {
                 spec: Some(pod::build(valid, None)),
             },
             // While an Upgrade looks at the first pod the others wait, or each for its node to be drained.
-            update_strategy: Some(update_strategy(&valid.pace)),
+            update_strategy: Some(update_strategy(&valid.pace, valid.description.update)),
             ..DaemonSetSpec::default()
         }),
         ..DaemonSet::default()
     }
 }
 
-/// One at a time, unless only the operator replaces one: it looks at zones, too.
-fn update_strategy(pace: &Pace) -> DaemonSetUpdateStrategy {
-    if pace.is_of_operator() {
-        let type_ = Some("OnDelete".to_owned());
-        return DaemonSetUpdateStrategy { type_, ..DaemonSetUpdateStrategy::default() };
-    }
-    DaemonSetUpdateStrategy {
-        type_: Some("RollingUpdate".to_owned()),
-        rolling_update: Some(RollingUpdateDaemonSet {
-            max_unavailable: Some(IntOrString::Int(1)),
-            ..RollingUpdateDaemonSet::default()
-        }),
+/// By Kubernetes, unless only the operator replaces one, which looks at zones, too, or a user.
+fn update_strategy(pace: &Pace, update: Update) -> DaemonSetUpdateStrategy {
+    match update {
+        Update::Rolling(at_once) if !pace.is_of_operator() => DaemonSetUpdateStrategy {
+            type_: Some("RollingUpdate".to_owned()),
+            rolling_update: Some(RollingUpdateDaemonSet {
+                max_unavailable: Some(IntOrString::Int(at_once)),
+                ..RollingUpdateDaemonSet::default()
+            }),
+        },
+        Update::Rolling(_) | Update::OnDelete => DaemonSetUpdateStrategy {
+            type_: Some("OnDelete".to_owned()),
+            ..DaemonSetUpdateStrategy::default()
+        },
     }
 }
 
@@ -71,12 +74,15 @@ mod tests {
     use crate::canary::Drain;
 
     #[test]
-    fn one_is_replaced_at_a_time_unless_an_upgrade_looks_at_the_first_or_wants_several() {
-        let rolling = json!(update_strategy(&Pace::default()));
-        assert_eq!(
-            rolling,
-            json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}})
-        );
+    fn one_is_replaced_at_a_time_unless_the_settings_an_upgrade_or_a_user_say_otherwise() {
+        let of = |pace: &Pace, update| json!(update_strategy(pace, update));
+        for at_once in [1, 5] {
+            assert_eq!(
+                of(&Pace::default(), Update::Rolling(at_once)),
+                json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": at_once}})
+            );
+        }
+        assert_eq!(of(&Pace::default(), Update::OnDelete), json!({"type": "OnDelete"}));
         let held = [
             Pace { at_once: 5, ..Pace::default() },
             Pace { canary: true, ..Pace::default() },
@@ -84,7 +90,8 @@ mod tests {
             Pace { on_hold: true, ..Pace::default() },
         ];
         for pace in held {
-            assert_eq!(json!(update_strategy(&pace)), json!({"type": "OnDelete"}), "{pace:?}");
+            let strategy = of(&pace, Update::default());
+            assert_eq!(strategy, json!({"type": "OnDelete"}), "{pace:?}");
         }
     }
 }
