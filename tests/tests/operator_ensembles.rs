@@ -18,7 +18,7 @@ const STATEFUL_SET: [&str; 2] = ["statefulset", "zookeeper1-zookeeper-statefulse
 const CONFIG_MAP: [&str; 2] = ["configmap", "zookeeper1-zookeeper-configmap"];
 
 /// Five nodes, of which three are of the control plane, the operator, and a ZooKeeper that is Ready on these.
-async fn running() -> Result<(Sandbox, Operator), Failed> {
+pub(crate) async fn running() -> Result<(Sandbox, Operator), Failed> {
     let sandbox = Sandbox::builder().simulated_nodes(5).with_crds().await?;
     let operator = Operator::install(&sandbox, 1).await?;
     label(&sandbox, &["node-0", "node-1", "node-2"]).await?;
@@ -31,12 +31,12 @@ async fn running() -> Result<(Sandbox, Operator), Failed> {
     Ok((sandbox, operator))
 }
 
-async fn label(sandbox: &Sandbox, nodes: &[&str]) -> Outcome {
+pub(crate) async fn label(sandbox: &Sandbox, nodes: &[&str]) -> Outcome {
     kubectl(sandbox, &[&["label", "nodes"], nodes, &[LABEL]].concat()).await?.success();
     Ok(())
 }
 
-async fn unlabel(sandbox: &Sandbox, nodes: &[&str]) -> Outcome {
+pub(crate) async fn unlabel(sandbox: &Sandbox, nodes: &[&str]) -> Outcome {
     let label = LABEL.replace('=', "-");
     kubectl(sandbox, &[&["label", "nodes"], nodes, &[label.as_str()]].concat()).await?.success();
     Ok(())
@@ -67,16 +67,18 @@ async fn record(sandbox: &Sandbox) -> Value {
 }
 
 async fn ready(sandbox: &Sandbox, members: usize) {
-    let is_ready = async || {
-        condition(sandbox).await[0] == "True"
-            && replicas(sandbox).await == members
-            && record(sandbox).await["members"] == members
-    };
-    eventually(&format!("ZooKeeper is Ready with {members} members"), is_ready).await;
+    let what = format!("ZooKeeper is Ready with {members} members");
+    eventually(&what, async || is_ready(sandbox, members).await).await;
+}
+
+pub(crate) async fn is_ready(sandbox: &Sandbox, members: usize) -> bool {
+    condition(sandbox).await[0] == "True"
+        && replicas(sandbox).await == members
+        && record(sandbox).await["members"] == members
 }
 
 /// The nodes of the pods, in order.
-async fn places(sandbox: &Sandbox) -> Vec<String> {
+pub(crate) async fn places(sandbox: &Sandbox) -> Vec<String> {
     let pods = read(sandbox, &["pods", "-n", "tf", "-l", "tf_manager=zookeeper"]).await;
     let pods = pods.unwrap_or_default()["items"].as_array().cloned().unwrap_or_default();
     let node = |pod: &Value| pod["spec"]["nodeName"].as_str().unwrap_or_default().to_owned();

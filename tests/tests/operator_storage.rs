@@ -302,7 +302,7 @@ async fn grow_with(
 }
 
 /// Waits until it is so; where the fault takes place before, the operator is killed and started again.
-async fn unless_killed(
+pub(crate) async fn unless_killed(
     proxy: &FaultProxy,
     operator: &Operator,
     what: &str,
