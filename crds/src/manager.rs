@@ -194,6 +194,8 @@ pub struct ManagerStatus {
     pub zookeeper: Option<ServiceStatus>,
     /// How each service is, and what it waits for. Not in tf-operator.
     pub services: Option<Vec<ServiceState>>,
+    /// The certificate of the services that expires first. Not in tf-operator.
+    pub first_certificate_to_expire: Option<FirstExpiry>,
     /// Never set.
     pub crd_status: Option<Vec<CrdStatus>>,
     /// Stage of tf-operator's upgrade: -1 none, 0 requested, n stage n.
@@ -240,6 +242,22 @@ pub struct ServiceState {
     pub versions: Option<Vec<String>>,
     /// What its daemons say of themselves.
     pub introspect: Option<IntrospectStatus>,
+    /// When the first of its certificates expires, RFC 3339.
+    pub certificates_expire: Option<String>,
+}
+
+/// The certificate of a service that expires before all others.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "kube", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct FirstExpiry {
+    /// When, RFC 3339. It is renewed long before; one that is near says that renewal fails.
+    pub time: Option<String>,
+    /// Kind of the service that has it.
+    pub kind: Option<String>,
+    /// Name of the service.
+    pub name: Option<String>,
 }
 
 /// State of a CustomResourceDefinition. Never set.

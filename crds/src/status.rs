@@ -144,6 +144,8 @@ pub struct CommonStatus {
     pub observed_generation: Option<i64>,
     /// What its daemons say of themselves.
     pub introspect: Option<IntrospectStatus>,
+    /// When the first of its certificates expires, RFC 3339. They are renewed long before. Not in tf-operator.
+    pub certificates_expire: Option<String>,
     /// The workload of tf-operator that stays as it is.
     pub taken_over: Option<TakenOver>,
 }
@@ -261,6 +263,12 @@ impl<'a> Conditions<'a> {
         self.set(READY, ConditionStatus::False, reason, message, generation, now);
         self.set(STALLED, ConditionStatus::True, reason, message, generation, now);
         self.set.retain(|condition| condition.type_ != RECONCILING);
+    }
+
+    /// What was set under that type.
+    #[must_use]
+    pub fn get(&self, type_: &str) -> Option<&Condition> {
+        self.set.iter().find(|condition| condition.type_ == type_)
     }
 
     /// All that were set, in the order in which they were.

@@ -1,6 +1,8 @@
 //! Which objects are looked at, and when: each when it changes, when something that it owns or a pod of it
 //! does, and all when the nodes do. The queue, one pass at a time for each object, is kube's.
 
+mod queue;
+
 use std::collections::HashMap;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -8,10 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use futures::{FutureExt as _, StreamExt as _};
 use kube::api::{ApiResource, DynamicObject};
-use kube::runtime::controller::{Action, Config, applier};
+use kube::runtime::controller::{Action, Config, Error as Ended, applier};
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher;
@@ -33,12 +34,13 @@ use crate::gone::Gone;
 use crate::introspect::Introspect;
 use crate::kind::{Kind, Source};
 use crate::manager;
-use crate::metrics::Outcome;
+use crate::metrics::{Metrics, Outcome};
 use crate::names;
 use crate::object::controller_of;
 use crate::reconcile::{Context, Error, reconcile};
 use crate::under_way::UnderWay;
 use crate::upgrade::{self, Upgrades, concerned};
+use queue::{Named, Queue};
 
 /// How often at least the API server has to say something in a watch.
 const HEARTBEAT: Duration = Duration::from_secs(30);
@@ -114,10 +116,8 @@ struct Controller {
     subject: Subject,
     resource: ApiResource,
     store: Store<DynamicObject>,
-    queue: UnboundedSender<ObjectRef<DynamicObject>>,
-    /// Until it runs.
-    requests: Mutex<Option<UnboundedReceiver<ObjectRef<DynamicObject>>>>,
-    failures: Mutex<HashMap<ObjectRef<DynamicObject>, u32>>,
+    queue: Queue,
+    failures: Mutex<HashMap<Named, u32>>,
 }
 
 impl Controllers {
@@ -128,6 +128,7 @@ impl Controllers {
         cache: &Arc<Cache>,
         scopes: &[String],
         readiness: &Readiness,
+        metrics: &Metrics,
     ) -> Self {
         let mut all = Vec::new();
         let mut writers = Vec::new();
@@ -145,13 +146,11 @@ impl Controllers {
                 let resource = kind.resource();
                 let (events, check) = start_watch(client, kind, scope, readiness);
                 let writer = Writer::new(resource.clone());
-                let (queue, requests) = unbounded();
                 all.push(Controller {
                     subject,
                     resource,
                     store: writer.as_reader(),
-                    queue,
-                    requests: Mutex::new(Some(requests)),
+                    queue: Queue::new(metrics.depth(subject.name())),
                     failures: Mutex::default(),
                 });
                 writers.push((writer, Feed::new(kind, scope), events, check));
@@ -386,8 +385,7 @@ impl Controllers {
             return;
         }
         let object = ObjectRef::new_with(name, controller.resource.clone()).within(namespace);
-        // An error means that the process ends.
-        let _ = controller.queue.unbounded_send(object);
+        controller.queue.send(object);
     }
 
     /// Waits for the Lease, then has every object looked at until the process drains.
@@ -469,12 +467,12 @@ impl Controllers {
 
 impl Controller {
     async fn run(&self, shared: Arc<Shared>, mut drain: Drain, concurrency: u16) {
-        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(requests) = requests else { return };
+        let Some(requests) = self.queue.receive() else { return };
         let stopping = async move { drain.reached(Phase::Draining).await };
         let requests = requests.map(Ok::<_, std::convert::Infallible>).take_until(stopping.boxed());
         let pass = |object: Arc<DynamicObject>, shared: Arc<Shared>| {
             let (subject, resource) = (self.subject, self.resource.clone());
+            self.queue.taken(&ObjectRef::from_obj_with(&*object, resource.clone()));
             async move { Box::pin(pass(&shared, subject, &resource, object)).await }.boxed()
         };
         let retry =
@@ -483,10 +481,11 @@ impl Controller {
         let passes = applier(pass, retry, shared, self.store.clone(), requests, config);
         passes
             .for_each(|ended| {
-                // A pass that failed `retry` has reported already; other errors are of objects that
-                // are gone.
-                if let Ok((object, _)) = ended {
-                    self.failures().remove(&object);
+                match ended {
+                    Ok((object, _)) => drop(self.failures().remove(&object)),
+                    Err(Ended::ObjectNotFound(gone)) => self.queue.taken(&gone),
+                    // A pass that failed `retry` has reported already.
+                    Err(_) => {}
                 }
                 futures::future::ready(())
             })
@@ -516,7 +515,7 @@ impl Controller {
         Action::requeue(pause)
     }
 
-    fn failures(&self) -> std::sync::MutexGuard<'_, HashMap<ObjectRef<DynamicObject>, u32>> {
+    fn failures(&self) -> std::sync::MutexGuard<'_, HashMap<Named, u32>> {
         // A map of numbers cannot be left half changed.
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -55,6 +55,7 @@ pub mod object;
 pub mod peers;
 pub mod pod;
 pub mod probe;
+pub mod progress;
 pub mod quantity;
 pub mod reconcile;
 pub mod release;
@@ -162,7 +163,7 @@ pub async fn run(args: Args) -> Result<(), Error> {
     let (readiness, drain) = (process.readiness.clone(), process.drain.clone());
     let client = client().await?;
     let cache = Arc::new(Cache::default());
-    let controllers = Controllers::watch(&client, &cache, &args.scopes(), &readiness);
+    let controllers = Controllers::watch(&client, &cache, &args.scopes(), &readiness, &metrics);
     let leadership = Leadership::start_when_ready(client, election, readiness, drain.clone());
     let leads = leadership.clone();
     let client = client_while(move || leads.may_write()).await?;

@@ -69,8 +69,7 @@ pub async fn reconcile(
     let wrong = Some(wrong.join("; ")).filter(|wrong| !wrong.is_empty());
     let status = status::status(&manager, &rows, wrong.as_deref(), paused.as_deref(), &now());
     let stored = json!(status::before(&manager));
-    let ready = rows.iter().map(|row| (format!("{}/{}", row.facts.kind, row.name), row.is_ready));
-    ctx.metrics.services(&manager, ready.collect());
+    ctx.metrics.services(&manager, rows.iter().map(Row::counted).collect());
     ctx.reporter.report(resource, &manager, &stored, json!(status)).await?;
     failed.map_or(Ok(Action::await_change()), |error| Err(error.into()))
 }

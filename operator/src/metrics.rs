@@ -15,6 +15,7 @@ use prometheus_client::registry::{Registry, Unit};
 use time::OffsetDateTime;
 
 use crate::kind::Kind;
+use crate::object::controller_of;
 
 /// Counters of the whole process; cheap to clone.
 #[derive(Clone, Debug)]
@@ -22,8 +23,11 @@ pub struct Metrics {
     passes: Family<PassLabels, Counter>,
     seconds: Histograms<ControllerLabels>,
     skipped: Family<KindLabels, Counter>,
+    depths: Family<ControllerLabels, Gauge>,
     leader: Gauge,
     ready: Family<ServiceLabels, Gauge>,
+    paused: Family<ServiceLabels, Gauge>,
+    margins: Family<ServiceLabels, Gauge>,
     certificates: Family<SecretLabels, SecondsGauge>,
     /// The services of each Manager of which there are series.
     known: Arc<Mutex<HashMap<String, BTreeSet<String>>>>,
@@ -68,6 +72,30 @@ struct ServiceLabels {
     service: String,
 }
 
+impl ServiceLabels {
+    /// Of an object of a service; `manager` is empty where it is of none.
+    fn of(object: &DynamicObject, kind: &str) -> Self {
+        let namespace = object.namespace().unwrap_or_default();
+        let manager = controller_of(object).filter(|owner| owner.kind == Kind::Manager.name());
+        let manager = manager.map(|owner| format!("{namespace}/{}", owner.name));
+        Self { manager: manager.unwrap_or_default(), service: service(kind, &object.name_any()) }
+    }
+}
+
+/// A service in labels.
+fn service(kind: &str, name: &str) -> String {
+    format!("{kind}/{name}")
+}
+
+/// What is counted of a service of a Manager.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServiceIs {
+    /// As its object says.
+    pub ready: bool,
+    /// Left as it is.
+    pub paused: bool,
+}
+
 impl Metrics {
     /// New ones, and the registry that shows them.
     #[must_use]
@@ -76,45 +104,87 @@ impl Metrics {
             passes: Family::default(),
             seconds: histograms(),
             skipped: Family::default(),
+            depths: Family::default(),
             leader: Gauge::default(),
             ready: Family::default(),
+            paused: Family::default(),
+            margins: Family::default(),
             certificates: Family::default(),
             known: Arc::default(),
         };
         let mut all = registry("opensdn");
+        metrics.register_all(&mut all);
+        opensdn_runtime::counts::register_all(&mut all);
+        (metrics, all)
+    }
+
+    fn register_all(&self, all: &mut Registry) {
+        let seconds = Some(Unit::Seconds);
         register(
-            &mut all,
+            all,
             [
-                ("reconcile", "Passes over an object", None, Box::new(metrics.passes.clone())),
+                ("reconcile", "Passes over an object", None, Box::new(self.passes.clone())),
                 (
                     "reconcile_duration",
                     "How long a pass took",
-                    Some(Unit::Seconds),
-                    Box::new(metrics.seconds.clone()),
+                    seconds.clone(),
+                    Box::new(self.seconds.clone()),
                 ),
                 (
                     "api_writes_skipped",
                     "Objects that were as they shall be, so that no call was made",
                     None,
-                    Box::new(metrics.skipped.clone()),
+                    Box::new(self.skipped.clone()),
                 ),
-                ("leader", "1 while this process leads", None, Box::new(metrics.leader.clone())),
+                (
+                    "workqueue_depth",
+                    "Objects that changed and wait for a pass",
+                    None,
+                    Box::new(self.depths.clone()),
+                ),
+                ("leader", "1 while this process leads", None, Box::new(self.leader.clone())),
                 (
                     "service_ready",
                     "1 while a service of a Manager is as its object says",
                     None,
-                    Box::new(metrics.ready.clone()),
+                    Box::new(self.ready.clone()),
+                ),
+                (
+                    "paused",
+                    "1 while nothing of a service of a Manager is written, as a user wants it",
+                    None,
+                    Box::new(self.paused.clone()),
+                ),
+                (
+                    "quorum_margin",
+                    "How many more members of a service may fail before it has no quorum; below 0 it has none",
+                    None,
+                    Box::new(self.margins.clone()),
                 ),
                 (
                     "certificate_expiry_timestamp",
                     "When the first certificate of a Secret expires, since 1970",
-                    Some(Unit::Seconds),
-                    Box::new(metrics.certificates.clone()),
+                    seconds,
+                    Box::new(self.certificates.clone()),
                 ),
             ],
         );
-        opensdn_runtime::counts::register_all(&mut all);
-        (metrics, all)
+    }
+
+    /// How many objects wait for a pass of that controller.
+    pub(crate) fn depth(&self, controller: &'static str) -> Gauge {
+        self.depths.get_or_create_owned(&ControllerLabels { controller })
+    }
+
+    /// How many more members of the service of that object may fail; nothing, where that is not known or has no meaning.
+    pub fn margin(&self, object: &DynamicObject, kind: &str, margin: Option<i32>) {
+        let labels = ServiceLabels::of(object, kind);
+        match margin {
+            Some(margin) => {
+                self.margins.get_or_create_owned(&labels).set(i64::from(margin));
+            }
+            None => drop(self.margins.remove(&labels)),
+        }
     }
 
     /// A pass has ended.
@@ -129,16 +199,18 @@ impl Metrics {
         self.leader.set(1);
     }
 
-    /// Which services of a Manager are ready, by kind and name. Of those that it does not name any more nothing is said.
-    pub fn services(&self, manager: &DynamicObject, services: BTreeMap<String, bool>) {
+    /// How the services of a Manager are, by kind and name. Of those that it does not name any more nothing is said.
+    pub fn services(&self, manager: &DynamicObject, services: BTreeMap<String, ServiceIs>) {
         let namespace = manager.namespace().unwrap_or_default();
         let manager = format!("{namespace}/{}", manager.name_any());
         let labels = |service: &str| {
             let (manager, service) = (manager.clone(), service.to_owned());
             ServiceLabels { manager, service }
         };
-        for (service, is_ready) in &services {
-            self.ready.get_or_create_owned(&labels(service)).set(i64::from(*is_ready));
+        for (service, is) in &services {
+            let labels = labels(service);
+            self.ready.get_or_create_owned(&labels).set(i64::from(is.ready));
+            self.paused.get_or_create_owned(&labels).set(i64::from(is.paused));
         }
         let now: BTreeSet<String> = services.into_keys().collect();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -149,6 +221,7 @@ impl Metrics {
         };
         for gone in before.unwrap_or_default().difference(&now) {
             self.ready.remove(&labels(gone));
+            self.paused.remove(&labels(gone));
         }
     }
 
@@ -171,26 +244,4 @@ impl Metrics {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_service_that_is_gone_has_no_series_any_more() {
-        let (metrics, registry) = Metrics::new();
-        let manager = json!({"metadata": {"namespace": "tf", "name": "m"}});
-        let manager: DynamicObject = serde_json::from_value(manager).unwrap();
-        let ready = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), true)).collect();
-        let series = || {
-            let text = opensdn_runtime::metrics::encode(&registry).unwrap();
-            text.lines().filter(|line| line.starts_with("opensdn_service_ready{")).count()
-        };
-        metrics.services(&manager, ready(&["a", "b"]));
-        assert_eq!(series(), 2);
-        metrics.services(&manager, ready(&["b"]));
-        assert_eq!(series(), 1);
-        metrics.services(&manager, BTreeMap::new());
-        assert_eq!(series(), 0);
-    }
-}
+mod tests;

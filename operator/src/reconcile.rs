@@ -180,6 +180,7 @@ pub async fn reconcile(
         let instance = Instance { word: word(component.facts()), name: object.name_any() };
         let namespace = object.namespace().unwrap_or_default();
         ctx.metrics.certificates(&namespace, &instance.certificates(), None);
+        ctx.metrics.margin(&object, component.facts().kind, None);
         // What it owns goes with it: the garbage collector does that.
         return Ok(Action::await_change());
     }
@@ -232,10 +233,13 @@ async fn pass(
     let mut valid = match (validated, &paused) {
         (Err(invalid), _) => {
             ctx.introspect.not_described(&Service::of(component.facts(), &fetched.object));
+            ctx.metrics.margin(&fetched.object, component.facts().kind, None);
             let status = status::status(fetched, Outcome::Invalid(&invalid), &now());
             return (status, Ok(Action::await_change()));
         }
         (Ok(valid), Some(why)) => {
+            let kind = component.facts().kind;
+            ctx.metrics.margin(&fetched.object, kind, valid.margin(&fetched.pods));
             let status = status::status(fetched, Outcome::Paused(&valid, why), &now());
             return (status, Ok(Action::await_change()));
         }
@@ -263,6 +267,7 @@ async fn pass(
         }
     };
     let status = status::status(fetched, outcome, &now());
+    ctx.metrics.margin(&fetched.object, component.facts().kind, valid.margin(&fetched.pods));
     match made {
         // No watch reports what is not ours.
         Err(Error::Refused(_)) => (status, Ok(Action::requeue(UNTIL_IT_IS_OURS))),
@@ -303,7 +308,8 @@ async fn make_so(
     // With the members that come or go now.
     volumes::settle(fetched, valid);
     let secret = valid.instance.certificates();
-    ctx.metrics.certificates(&namespace, &secret, Some(certificates.expires_at));
+    ctx.metrics.certificates(&namespace, &secret, certificates.expires_at);
+    valid.certificates_expire = certificates.expires_at;
     if certificates.issued > 0 {
         tracing::info!(
             namespace,

@@ -14,6 +14,8 @@ use opensdn_runtime::error_chain;
 use opensdn_runtime::events::Events;
 use serde_json::{Value, json};
 
+use crate::progress::PROGRESSING;
+
 /// The service can do its work.
 pub const AVAILABLE: &str = "Available";
 /// Less runs than is wanted.
@@ -28,11 +30,12 @@ pub const RELEASE_KNOWN: &str = "ReleaseKnown";
 pub const PODS_AS_BEFORE: &str = "PodsAsBefore";
 
 /// All conditions that are written here. Those of other writers are theirs.
-const OURS: [&str; 9] = [
+const OURS: [&str; 10] = [
     READY,
     RECONCILING,
     STALLED,
     AVAILABLE,
+    PROGRESSING,
     DEGRADED,
     PAUSED,
     HAD_QUORUM,

@@ -38,9 +38,6 @@ const ASKED_FOR_TURNS: usize = 10;
 /// Until it is looked at again whether all pods are ready.
 const POLL_INTERVAL: Duration = Duration::minutes(1);
 
-/// Later than any certificate ends.
-const NEVER: OffsetDateTime = OffsetDateTime::new_utc(time::Date::MAX, time::Time::MIDNIGHT);
-
 const SIDES: [(&str, Usage); 2] = [("server", Usage::ServerAndClient), ("client", Usage::Client)];
 
 /// An address that has certificates, and the names by which it is known.
@@ -137,8 +134,8 @@ pub struct Certificates {
     pub data: Data,
     /// When it is to be looked at again.
     pub renew_at: OffsetDateTime,
-    /// When the first expires.
-    pub expires_at: OffsetDateTime,
+    /// When the first expires, if there is one.
+    pub expires_at: Option<OffsetDateTime>,
     /// How many are new.
     pub issued: usize,
     /// How many are still missing, as no more were to be issued.
@@ -235,7 +232,7 @@ pub fn certificates(
     let mut all = Certificates {
         data: Data::new(),
         renew_at: next_turn.unwrap_or(now + LIFETIME),
-        expires_at: NEVER,
+        expires_at: None,
         issued: 0,
         missing: 0,
         left: 0,
@@ -256,7 +253,6 @@ pub fn certificates(
             all.make(&place, (side, *usage), *found, wanted, &authorities.current, now)?;
         }
     }
-    all.expires_at = if all.expires_at == NEVER { now + LIFETIME } else { all.expires_at };
     Ok(all)
 }
 
@@ -481,7 +477,7 @@ impl Certificates {
                 self.keep_files(stored, subject, side);
                 let there = stored.get(&keys(side, &subject.address).0);
                 let there = there.and_then(|pem| bundle::end(std::str::from_utf8(&pem.0).ok()?));
-                self.expires_at = self.expires_at.min(there.unwrap_or(NEVER));
+                self.expires_by(there);
                 if is_room && wanted.signer.is_some() {
                     self.asked.push(asked);
                     self.asked_first += 1;
@@ -501,7 +497,7 @@ impl Certificates {
     ) {
         self.keep_files(stored, subject, side);
         self.renew_at = due.map_or(self.renew_at, |due| self.renew_at.min(due));
-        self.expires_at = self.expires_at.min(times.until);
+        self.expires_by(Some(times.until));
         self.made(&subject.address, times.issued);
     }
 
@@ -528,7 +524,7 @@ impl Certificates {
         self.data.insert(keys.0, bytes(leaf.certificate()));
         self.data.insert(keys.1, bytes(leaf.key()));
         self.renew_at = self.renew_at.min(leaf.renew_at);
-        self.expires_at = self.expires_at.min(bundle::end(leaf.certificate()).unwrap_or(NEVER));
+        self.expires_by(bundle::end(leaf.certificate()));
         self.issued += 1;
         self.made(&subject.address, now);
         Ok(())
@@ -543,9 +539,14 @@ impl Certificates {
         let since = now.format(&Rfc3339).unwrap_or_default();
         self.data.insert(since_key(side, &subject.address), bytes(&since));
         self.renew_at = self.renew_at.min(issued.times.due);
-        self.expires_at = self.expires_at.min(issued.times.until);
+        self.expires_by(Some(issued.times.until));
         self.issued += 1;
         self.made(&subject.address, now);
+    }
+
+    /// One ends then.
+    fn expires_by(&mut self, end: Option<OffsetDateTime>) {
+        self.expires_at = [self.expires_at, end].into_iter().flatten().min();
     }
 
     fn made(&mut self, address: &str, at: OffsetDateTime) {

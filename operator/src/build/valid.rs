@@ -45,6 +45,8 @@ pub struct Valid {
     pub homes: Option<Vec<Home>>,
     /// Since when pods at an address have to be, of a component that reads certificates only when it starts.
     pub certificates_since: BTreeMap<String, OffsetDateTime>,
+    /// When the first of its certificates expires, as far as that was looked at.
+    pub certificates_expire: Option<OffsetDateTime>,
     /// Of what kind the keys of its certificates are.
     pub key: KeyKind,
     /// Why it is not known of which release the images are.
@@ -161,6 +163,17 @@ impl Valid {
         members - self.description.quorum.of(members)
     }
 
+    /// Of a service whose members have had a quorum: how many more of them may fail; below zero it has none.
+    #[must_use]
+    pub fn margin(&self, pods: &[Pod]) -> Option<i32> {
+        let members = self.members.as_ref().filter(|one| one.had_quorum && self.stopped.is_none());
+        let all = members?.record.members;
+        let ready = pods.iter().filter(|pod| pod.is_ready).count();
+        // One that comes is ready before it counts.
+        let ready = i32::try_from(ready).unwrap_or(i32::MAX).min(all);
+        Some(self.spare() - (all - ready))
+    }
+
     /// The node with that address; the address itself where there is none any more.
     #[must_use]
     pub fn host_of<'a>(&'a self, address: &'a str) -> &'a str {
@@ -224,6 +237,7 @@ pub(crate) mod tests {
 
     use super::*;
     use crate::component::Given;
+    use crate::component::Quorum;
     use crate::components::COMPONENTS;
     use crate::peers::Peers;
 
@@ -262,6 +276,7 @@ pub(crate) mod tests {
             members: None,
             homes: None,
             certificates_since: BTreeMap::new(),
+            certificates_expire: None,
             key: KeyKind::default(),
             doubt: None,
             refused_ca: None,
@@ -287,6 +302,26 @@ pub(crate) mod tests {
             has_lost_data: false,
             created: None,
         }
+    }
+
+    #[test]
+    fn the_margin_is_how_many_more_members_may_fail() {
+        let members = |members, had_quorum| {
+            let record = Record { members, replicas: 5, ..Record::default() };
+            Some(Members { record, is_recorded: true, had_quorum, waits: None })
+        };
+        let ready = |count: usize| vec![pod("0", "a"); count];
+        let three = Valid { members: members(3, true), ..valid() };
+        let margins: Vec<_> = (0..=4).map(|count| three.margin(&ready(count))).collect();
+        assert_eq!(margins, [Some(-2), Some(-1), Some(0), Some(1), Some(1)]);
+        assert_eq!(valid().margin(&ready(3)), None, "it counts no members");
+        let new = Valid { members: members(3, false), ..valid() };
+        assert_eq!(new.margin(&ready(3)), None, "nothing is stored yet");
+        let stopped = Valid { stopped: Some("why".into()), ..three.clone() };
+        assert_eq!(stopped.margin(&ready(0)), None);
+        let mut copies = Valid { members: members(5, true), ..valid() };
+        copies.description.quorum = Quorum::MostCopies(3);
+        assert_eq!((copies.margin(&ready(5)), copies.margin(&ready(3))), (Some(1), Some(-1)));
     }
 
     fn moved(valid: &Valid, pods: &[Pod]) -> Option<String> {

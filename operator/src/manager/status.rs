@@ -5,14 +5,18 @@ use std::collections::BTreeSet;
 
 use kube::api::DynamicObject;
 use opensdn_crds::component::{Component, Count};
-use opensdn_crds::manager::{ManagerStatus, ServiceState};
+use opensdn_crds::manager::{FirstExpiry, ManagerStatus, ServiceState};
 use opensdn_crds::status::{
     CommonStatus, Condition, ConditionStatus, Conditions, IntrospectStatus, PAUSED, READY, STALLED,
 };
 use opensdn_upgrade::images;
 use serde_json::{Map, Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use crate::introspect::bounded;
+use crate::metrics::ServiceIs;
+use crate::progress::PROGRESSING;
 use crate::report::{AVAILABLE, DEGRADED};
 use crate::services::Service;
 
@@ -34,6 +38,10 @@ pub struct Row {
     pub is_active: bool,
     /// Whether only a person can help.
     pub is_stalled: bool,
+    /// Whether something of it is being brought about.
+    pub is_progressing: bool,
+    /// Whether it is left as it is.
+    pub is_paused: bool,
     /// One word, for programs.
     pub reason: String,
     /// How it is, or what it waits for, or what to do.
@@ -44,6 +52,8 @@ pub struct Row {
     pub versions: Vec<String>,
     /// What its daemons say of themselves.
     pub introspect: Option<IntrospectStatus>,
+    /// When the first of its certificates expires.
+    pub certificates_expire: Option<OffsetDateTime>,
 }
 
 impl Row {
@@ -56,11 +66,14 @@ impl Row {
             is_ready: false,
             is_active: false,
             is_stalled: true,
+            is_progressing: false,
+            is_paused: false,
             reason: reason.to_owned(),
             message,
             nodes: Vec::new(),
             versions: Vec::new(),
             introspect: None,
+            certificates_expire: None,
         }
     }
 
@@ -84,6 +97,7 @@ impl Row {
         };
         let nodes: BTreeSet<String> =
             status.nodes.into_iter().flatten().filter_map(|(_, node)| node.hostname).collect();
+        let expire = status.certificates_expire.as_deref();
         // Anyone who may write the status of a component can write much.
         message.truncate(message.floor_char_boundary(MOST_MESSAGE));
         Self {
@@ -92,12 +106,22 @@ impl Row {
             is_ready: is_seen && is_true(READY),
             is_active: status.active.unwrap_or_default(),
             is_stalled: is_seen && is_true(STALLED),
+            is_progressing: !is_seen || is_true(PROGRESSING),
+            is_paused: is_true(PAUSED),
             reason,
             message,
             nodes: nodes.into_iter().take(MOST_NODES).collect(),
             versions: versions(spec),
             introspect: status.introspect.map(bounded),
+            certificates_expire: expire.and_then(|end| OffsetDateTime::parse(end, &Rfc3339).ok()),
         }
+    }
+
+    /// What is counted of it, and under which name.
+    #[must_use]
+    pub fn counted(&self) -> (String, ServiceIs) {
+        let is = ServiceIs { ready: self.is_ready, paused: self.is_paused };
+        (format!("{}/{}", self.facts.kind, self.name), is)
     }
 
     fn title(&self) -> String {
@@ -114,8 +138,13 @@ impl Row {
             nodes: Some(self.nodes.clone()).filter(|nodes| !nodes.is_empty()),
             versions: Some(self.versions.clone()).filter(|versions| !versions.is_empty()),
             introspect: self.introspect.clone(),
+            certificates_expire: self.certificates_expire.and_then(rfc3339),
         }
     }
+}
+
+fn rfc3339(time: OffsetDateTime) -> Option<String> {
+    time.format(&Rfc3339).ok()
 }
 
 /// The tags, or digests, of the images, each once.
@@ -171,12 +200,40 @@ pub fn status(
         (None, None) if ready => conditions.ready("ServicesReady", &text, generation, now),
         (None, None) => conditions.reconciling("ServicesNotReady", &text, generation, now),
     }
+    let (status, reason, text) = progress(rows, paused);
+    conditions.set(PROGRESSING, status, reason, &text, generation, now);
     ManagerStatus {
         services: Some(rows.iter().map(Row::state).collect()),
+        first_certificate_to_expire: first_expiry(rows),
         conditions: Some(conditions.into_vec()),
         observed_generation: generation,
         ..as_tf_operator(rows)
     }
+}
+
+/// Whether something is being brought about for one of them.
+fn progress(rows: &[Row], paused: Option<&str>) -> (ConditionStatus, &'static str, String) {
+    let mut under_way = rows.iter().filter(|row| row.is_progressing);
+    match (paused, under_way.next()) {
+        (Some(why), _) => (ConditionStatus::False, PAUSED, why.to_owned()),
+        (None, Some(row)) => {
+            let text = match under_way.count() {
+                0 => format!("{}: {}", row.title(), row.message),
+                more => format!("{}: {}; {more} more", row.title(), row.message),
+            };
+            (ConditionStatus::True, "ServicesProgress", text)
+        }
+        (None, None) => {
+            (ConditionStatus::False, "NothingUnderWay", "no service progresses".to_owned())
+        }
+    }
+}
+
+fn first_expiry(rows: &[Row]) -> Option<FirstExpiry> {
+    let ends = rows.iter().filter_map(|row| Some((row.certificates_expire?, row)));
+    let (end, row) = ends.min_by_key(|(end, _)| *end)?;
+    let (kind, name) = (Some(row.facts.kind.to_owned()), Some(row.name.clone()));
+    Some(FirstExpiry { time: rfc3339(end), kind, name })
 }
 
 /// The one to be looked at first: what nothing else can wait for.
@@ -218,121 +275,4 @@ pub fn before(manager: &DynamicObject) -> ManagerStatus {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use opensdn_crds::component::COMPONENTS;
-
-    use super::*;
-
-    fn facts(kind: &str) -> &'static Component {
-        Component::of_kind(kind).unwrap()
-    }
-
-    fn row(kind: &str, is_ready: bool, message: &str) -> Row {
-        Row {
-            is_ready,
-            is_active: is_ready,
-            is_stalled: false,
-            ..Row::stalled(facts(kind), "a", "Reason", message.to_owned())
-        }
-    }
-
-    fn manager() -> DynamicObject {
-        serde_json::from_value(
-            json!({"metadata": {"name": "m", "generation": 3}, "status": {"ziuState": -1}}),
-        )
-        .unwrap()
-    }
-
-    fn said(rows: &[Row]) -> (String, String, String) {
-        let status = status(&manager(), rows, None, None, "now");
-        let conditions = status.conditions.unwrap();
-        let ready = conditions.iter().find(|one| one.type_ == READY).unwrap();
-        let stalled = conditions.iter().any(|one| one.type_ == STALLED);
-        let text = |text: &Option<String>| text.clone().unwrap();
-        (format!("{} {stalled}", ready.status), text(&ready.reason), text(&ready.message))
-    }
-
-    #[test]
-    fn all_ready_is_ready_and_tf_operators_fields_have_their_forms() {
-        let rows = [row("Redis", true, "1 of 1"), row("Zookeeper", true, "3 of 3")];
-        assert_eq!(
-            said(&rows),
-            ("True false".into(), "ServicesReady".into(), "2 of 2 services ready".into())
-        );
-        let status = json!(status(&manager(), &rows, None, None, "now"));
-        assert_eq!(status["redis"], json!([{"name": "a", "active": true}]));
-        assert_eq!(status["zookeeper"], json!({"name": "a", "active": true}));
-        assert_eq!(status["services"][0]["kind"], "Redis");
-        assert!(status.get("ziuState").is_none(), "it is tf-operator's");
-        assert_eq!(said(&[]).0, "True false", "of nothing nothing is missing");
-    }
-
-    #[test]
-    fn what_others_wait_for_is_named_first_and_what_needs_a_person_before_all() {
-        let rows = [row("Config", false, "waits"), row("Zookeeper", false, "1 of 3 pods ready")];
-        let (ready, reason, message) = said(&rows);
-        assert_eq!((&*ready, &*reason), ("False false", "ServicesNotReady"));
-        assert_eq!(message, "0 of 2 services ready; Zookeeper a: 1 of 3 pods ready");
-
-        let image = Row { is_stalled: true, ..row("Webui", false, "no image for webuiweb") };
-        let (ready, reason, message) = said(&[rows[1].clone(), image]);
-        assert_eq!((&*ready, &*reason), ("False true", "Reason"));
-        assert_eq!(message, "Webui a: no image for webuiweb");
-    }
-
-    #[test]
-    fn what_is_said_of_an_earlier_spec_counts_for_nothing() {
-        let service = Service {
-            facts: facts("Redis"),
-            name: "r".into(),
-            labels: BTreeMap::default(),
-            spec: json!({"serviceConfiguration": {"containers": [
-                {"image": "registry.example.com:5000/redis:R24.1"}, {"image": "a/b@sha256:1"}, {"image": "c"}]}}),
-        };
-        let object = |seen: i64| {
-            let condition = json!({"type": "Ready", "status": "True", "reason": "PodsReady"});
-            let nodes = json!({"p0": {"hostname": "n1"}, "p1": {"hostname": "n0"}});
-            serde_json::from_value::<DynamicObject>(json!({"metadata": {"name": "r", "generation": 2},
-                "status": {"active": true, "observedGeneration": seen, "conditions": [condition], "nodes": nodes}}))
-            .unwrap()
-        };
-        let new = Row::of(&service, Some(&object(2)));
-        assert_eq!((new.is_ready, &*new.reason), (true, "PodsReady"));
-        assert_eq!(
-            (new.nodes, new.versions),
-            (vec!["n0".into(), "n1".into()], vec!["R24.1".into(), "sha256:1".into()])
-        );
-        let old = Row::of(&service, Some(&object(1)));
-        assert_eq!((old.is_ready, old.is_active, &*old.reason), (false, true, "NotSeen"));
-        assert!(!Row::of(&service, None).is_ready);
-    }
-
-    #[test]
-    fn what_a_user_writes_into_the_status_of_a_service_stays_small_in_the_managers() {
-        let service = Service {
-            facts: facts("Redis"),
-            name: "r".into(),
-            labels: BTreeMap::default(),
-            spec: json!({}),
-        };
-        let nodes: Map<String, Value> = (0..3000)
-            .map(|number| (format!("p{number}"), json!({"hostname": format!("n{number}")})))
-            .collect();
-        let condition = json!({"type": "Ready", "status": "False", "message": "ä".repeat(100_000)});
-        let object = json!({"metadata": {"name": "r", "generation": 1},
-            "status": {"observedGeneration": 1, "conditions": [condition], "nodes": nodes}});
-        let row = Row::of(&service, serde_json::from_value(object).ok().as_ref());
-        assert_eq!((row.message.len(), row.nodes.len()), (MOST_MESSAGE, MOST_NODES));
-    }
-
-    #[test]
-    fn every_kind_has_its_place_below_what_needs_it() {
-        for component in COMPONENTS {
-            let below =
-                |need: &opensdn_crds::component::Need| depth(facts(need.kind)) < depth(component);
-            assert!(component.needs.iter().all(below), "{}", component.kind);
-        }
-    }
-}
+mod tests;

@@ -216,10 +216,11 @@ async fn by_signer(
     if certificates.is_held && waits.is_none() {
         waits = signer.is_not_asked().map(|why| (why, signer::LONGEST_PAUSE));
     }
-    let left = certificates.expires_at - *now;
     if waits.is_none()
+        && let Some(end) = certificates.expires_at
+        && let left = end - *now
         && left < SUCCESSOR
-        && let Some(why) = signer.ends(certificates.expires_at)
+        && let Some(why) = signer.ends(end)
     {
         certificates.is_urgent |= left < SUCCESSOR / 4;
         waits = Some((why, LONGEST_PAUSE));
@@ -240,13 +241,13 @@ fn say_what_is_missing(valid: &mut Valid, made: &Certificates, runs: bool, why: 
             false => valid.waits_for = Some(waits),
         }
     } else if let Some(why) = why {
-        let until = made.expires_at.date();
-        match made.is_urgent {
-            true => {
+        match made.expires_at.filter(|_| made.is_urgent) {
+            Some(end) => {
+                let end = end.date();
                 valid.refused_ca =
-                    Some(format!("a certificate ends on {until}, and has no successor: {why}"));
+                    Some(format!("a certificate ends on {end}, and has no successor: {why}"));
             }
-            false => valid.renewal = Some(why),
+            None => valid.renewal = Some(why),
         }
     }
 }

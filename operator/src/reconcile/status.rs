@@ -7,19 +7,24 @@ use std::sync::Arc;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use opensdn_crds::component::Component;
-use opensdn_crds::status::{CommonStatus, ConditionStatus, Conditions, NodeInfo, PAUSED, STOPPED};
+use opensdn_crds::status::{
+    CommonStatus, Condition, ConditionStatus, Conditions, NodeInfo, PAUSED, STOPPED,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use time::format_description::well_known::Rfc3339;
 
 use super::fetch::Fetched;
 use super::validate::Invalid;
 use super::volumes;
 use crate::build::Valid;
 use crate::canary::{HELD, ON_HOLD};
+use crate::component::Update;
 use crate::kind::{Kind, Workload};
 use crate::names::RECREATE;
 use crate::node::Node;
 use crate::object::number;
+use crate::progress::progressing;
 use crate::report::{AVAILABLE, DEGRADED, HAD_QUORUM, PODS_AS_BEFORE, RELEASE_KNOWN};
 
 /// What is said of a component.
@@ -91,7 +96,7 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> Status {
                 set(&one.type_, one.status == "True", &text(&one.reason), &text(&one.message));
             }
             conditions.stalled(reason, message, generation, now);
-            return finish(before, conditions, generation);
+            return finish(before, conditions, &earlier, generation, now);
         }
         Outcome::Applied(valid) => (valid, None, None),
         Outcome::Failed(valid, why) => (valid, None, Some(why)),
@@ -118,7 +123,7 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> Status {
     }
     settle(&mut conditions, fetched, valid, &pods, failed, generation, now);
     let status = numbers(fetched, valid, active, degraded, &before);
-    finish(status, conditions, generation)
+    finish(status, conditions, &earlier, generation, now)
 }
 
 fn as_before(fetched: &Fetched) -> String {
@@ -143,6 +148,10 @@ fn numbers(
     let common = CommonStatus {
         active: Some(active),
         nodes: Some(nodes(fetched)),
+        certificates_expire: match valid.certificates_expire {
+            Some(end) => end.format(&Rfc3339).ok(),
+            None => before.common.certificates_expire.clone(),
+        },
         ..CommonStatus::default()
     };
     let own = own(fetched, valid);
@@ -242,13 +251,30 @@ fn awaited(fetched: &Fetched, valid: &Valid, pods: &Pods) -> Option<(&'static st
     if valid.pace.canary && !pods.current {
         return Some(("Canary", HELD.to_owned()));
     }
-    let message = match valid.workload {
-        Workload::StatefulSet => {
-            "replaces its pods, one after the other when all are ready".to_owned()
+    (!pods.current).then(|| replaced(fetched, valid))
+}
+
+/// Why pods of an earlier template are there, and who replaces them: reason and message.
+fn replaced(fetched: &Fetched, valid: &Valid) -> (&'static str, String) {
+    let rolling = |message: &str| ("RollingUpdate", message.to_owned());
+    match (valid.workload, valid.description.update) {
+        (Workload::StatefulSet, _) => {
+            rolling("replaces its pods, one after the other when all are ready")
         }
-        Workload::DaemonSet => "waits for the DaemonSet to replace its pods".to_owned(),
-    };
-    (!pods.current).then_some(("RollingUpdate", message))
+        (Workload::DaemonSet, Update::OnDelete) if !valid.pace.is_of_operator() => {
+            let labels = valid.instance.labels();
+            let labels: Vec<_> =
+                labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let message = format!(
+                "some pods are of before the last change, and are replaced when you delete them (upgradeStrategy), node by node: \
+                 kubectl delete pod -n {} -l {} --field-selector spec.nodeName=NODE",
+                fetched.namespace(),
+                labels.join(","),
+            );
+            ("PodsToBeDeleted", message)
+        }
+        (Workload::DaemonSet, _) => rolling("waits for the DaemonSet to replace its pods"),
+    }
 }
 
 /// Whether each of its nodes that is of the control plane has a pod that is ready, if there is one.
@@ -261,9 +287,12 @@ fn is_active_on_controllers(fetched: &Fetched, valid: &Valid) -> bool {
 
 pub(super) fn finish(
     status: Status,
-    conditions: Conditions<'_>,
+    mut conditions: Conditions<'_>,
+    earlier: &[Condition],
     generation: Option<i64>,
+    now: &str,
 ) -> Status {
+    progressing(&mut conditions, earlier, generation, now);
     let conditions = Some(conditions.into_vec());
     let common = CommonStatus { conditions, observed_generation: generation, ..status.common };
     Status { common, ..status }

@@ -117,6 +117,7 @@ pub fn validate(component: &dyn ComponentKind, fetched: &Fetched) -> Result<Vali
         members,
         homes: None,
         certificates_since: BTreeMap::new(),
+        certificates_expire: None,
         key: known.release.key(key_length(fetched)),
         doubt,
         refused_ca: None,

@@ -222,7 +222,7 @@ fn the_first_to_expire_is_of_what_is_in_place_also_after_it_has() {
     let issued = theirs.issue(&asked, &signed, now());
     let answered = Wanted { signer: theirs.with(&issued), ..signed };
     let all = with(None, &answered, &ours, now(), true).unwrap();
-    let late = all.expires_at + Duration::days(1);
+    let late = all.expires_at.unwrap() + Duration::days(1);
     let expired = with(Some(&stored(&all)), &signed, &ours, late, false).unwrap();
     assert_eq!((expired.missing, expired.expires_at), (2, all.expires_at));
 }
