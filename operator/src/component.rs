@@ -163,8 +163,6 @@ pub struct Description {
     pub variables: BTreeMap<String, String>,
     /// What has to be there before its pods are started for the first time, besides what its kind needs, and is not.
     pub waits_for: Option<String>,
-    /// The end of the name of its ConfigMap, where that is not `WORD-configmap`.
-    pub config_map: Option<&'static str>,
     /// How its pods are replaced, of one that has a pod on each node.
     pub update: Update,
     /// How many seconds a new pod has to be ready before the next one is replaced.

@@ -140,10 +140,11 @@ impl Instance {
         (workload.kind(), name)
     }
 
-    /// Its ConfigMap.
+    /// Its ConfigMap. Not that of tf-operator, `NAME-WORD-configmap`: each of its pods looks at its files every ten seconds, and where one
+    /// of them changes all start their daemons again within a minute, whatever is waited for.
     #[must_use]
     pub fn config_map(&self) -> String {
-        format!("{}-{}-configmap", self.name, self.word)
+        format!("{}-{}-files", self.name, self.word)
     }
 
     /// The volume of its ConfigMap.

@@ -88,7 +88,7 @@ fn names_labels_and_volumes_are_those_of_tf_operator() {
         names,
         [
             ("ServiceAccount", "redis1-redis-service-account"),
-            ("ConfigMap", "redis1-redis-configmap"),
+            ("ConfigMap", "redis1-redis-files"),
             ("Secret", "redis1-secret-certificates"),
             ("PodDisruptionBudget", "redis1-redis"),
             ("StatefulSet", "redis1-redis-statefulset"),

@@ -14,6 +14,7 @@ mod config_api;
 mod dpdk;
 mod golden;
 mod golden_managers;
+mod golden_names;
 mod nested;
 mod pages;
 mod rendered_files;

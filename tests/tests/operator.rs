@@ -15,7 +15,7 @@ use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
 
 pub(crate) const STATEFUL_SET: [&str; 2] = ["statefulset", "redis1-redis-statefulset"];
-const CONFIG_MAP: [&str; 2] = ["configmap", "redis1-redis-configmap"];
+const CONFIG_MAP: [&str; 2] = ["configmap", "redis1-redis-files"];
 pub(crate) const CERTIFICATES: [&str; 2] = ["secret", "redis1-secret-certificates"];
 pub(crate) const BUDGET: [&str; 2] = ["pdb", "redis1-redis"];
 const ACCOUNT: [&str; 2] = ["serviceaccount", "redis1-redis-service-account"];

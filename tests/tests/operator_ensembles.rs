@@ -15,7 +15,7 @@ use crate::operator::{LABEL, LOOKED_AGAIN, calls, change, get, settled};
 
 const ZOOKEEPER: [&str; 2] = ["zookeepers.tf.tungsten.io", "zookeeper1"];
 const STATEFUL_SET: [&str; 2] = ["statefulset", "zookeeper1-zookeeper-statefulset"];
-const CONFIG_MAP: [&str; 2] = ["configmap", "zookeeper1-zookeeper-configmap"];
+const CONFIG_MAP: [&str; 2] = ["configmap", "zookeeper1-zookeeper-files"];
 
 /// Five nodes, of which three are of the control plane, the operator, and a ZooKeeper that is Ready on these.
 pub(crate) async fn running() -> Result<(Sandbox, Operator), Failed> {

@@ -269,7 +269,7 @@ struct Trouble {
 /// What is tried again after 1, 2, 4 seconds by a pass, and at first when something else changes; by kube within a call after 5, 10,
 /// 20 milliseconds, or when the API server says; a watch after 100 milliseconds.
 fn troubles() -> Vec<Trouble> {
-    let file = || Which::writes().of("configmaps").named("redis1-redis-configmap").always();
+    let file = || Which::writes().of("configmaps").named("redis1-redis-files").always();
     let (watch, list) = (Which::watches(), Which::lists());
     let sets = |which: Which| which.of("statefulsets").always();
     let trouble = |name, which, fault, tries, milliseconds| {
@@ -403,7 +403,7 @@ async fn stopped(sandbox: &Sandbox, asked: usize) -> Outcome {
     let change = ["patch", "-n", &namespace, "managers.tf.tungsten.io", "it", "--type=merge", "-p"];
     kubectl(sandbox, &[&change[..], &[&patch]].concat()).await?.success();
     let has_changed = async || {
-        let file = ["-n", &namespace, "configmaps", "redis1-redis-configmap"];
+        let file = ["-n", &namespace, "configmaps", "redis1-redis-files"];
         read(sandbox, &file).await.is_ok_and(|file| file["data"].to_string().contains("7000"))
     };
     eventually("the second has made it so", has_changed).await;

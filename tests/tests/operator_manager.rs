@@ -281,7 +281,7 @@ async fn a_service_is_started_when_what_it_needs_is_active_and_not_stopped_when_
     change(&sandbox, &["patch", "--type=merge", "-p", &anywhere], MANAGER, &[]).await?;
     let told = async || row(&sandbox, "QueryEngine").await["ready"] == true;
     eventually("QueryEngine is ready", told).await;
-    let files = get(&sandbox, ["configmap", "queryengine1-queryengine-configmap"]).await;
+    let files = get(&sandbox, ["configmap", "queryengine1-queryengine-files"]).await;
     let file = files["data"]
         .as_object()
         .into_iter()

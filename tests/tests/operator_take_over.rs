@@ -283,6 +283,7 @@ async fn a_cluster_of_tf_operator_stays_as_it_is_until_an_upgrade_replaces_each_
     assert_eq!(world.tags().await?, ["R24.1.1"]);
     assert_eq!(passwords(&world).await["password"], of_rabbitmq["password"]);
     assert_eq!(as_before(&world).await, [false; KINDS.len()]);
+    assert_eq!(files().await, of_redis, "pods of tf-operator that still ran would all have started their daemons again");
     let most = pods.most_away();
     assert!(most.values().all(|away| away.len() <= 1), "{most:?}");
     let mut number = pods.by_name();

@@ -89,7 +89,7 @@ pub(super) fn build(
     is_started: bool,
 ) -> ConfigMap {
     let valid = owner.valid;
-    let mut metadata = owner.metadata(valid.config_map());
+    let mut metadata = owner.metadata(valid.instance.config_map());
     // Nodes that have no address yet are none.
     let has_homes = valid.homes.as_ref().is_some_and(|homes| !homes.is_empty());
     let members = valid.members.as_ref();

@@ -120,15 +120,6 @@ impl Valid {
         self.instance.keeper(self.workload)
     }
 
-    /// The name of its ConfigMap.
-    #[must_use]
-    pub fn config_map(&self) -> String {
-        match self.description.config_map {
-            Some(end) => format!("{}-{end}", self.instance.name),
-            None => self.instance.config_map(),
-        }
-    }
-
     /// How many pods there are to be.
     #[must_use]
     pub fn replicas(&self) -> i32 {

@@ -36,7 +36,7 @@ const OF_EVERY_NODE: [(&str, &str, bool); 4] = [
 pub(super) fn build(valid: &Valid, home: Option<&Home>) -> Vec<Volume> {
     let instance = &valid.instance;
     let mut volumes = vec![
-        config_map(&instance.config_volume(), &valid.config_map()),
+        config_map(&instance.config_volume(), &instance.config_map()),
         config_map(TRUST_VOLUME, TRUST),
         certificates(valid),
     ];

@@ -75,7 +75,6 @@ impl ComponentKind for Rabbitmq {
                 pre_stop: Some(BEFORE_ITS_END.to_owned()),
                 ..Container::default()
             }],
-            // None has the name of one of tf-operator's: its pods restart all at once when one of those changes.
             files: vec![
                 File::shared("run-rabbitmq.sh", "rabbitmq/run-rabbitmq.sh"),
                 File::shared("as-rabbitmq.sh", "rabbitmq/as-rabbitmq.sh"),

@@ -92,7 +92,6 @@ impl ComponentKind for Vrouter {
             depends_on_release: true,
             variables,
             waits_for: control.missing,
-            config_map: Some("vrouter-agent-config"),
             // The agent ends, vhost0 goes, and the node has its network back.
             grace: Some(90),
             ..Description::default()

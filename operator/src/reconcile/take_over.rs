@@ -1,7 +1,7 @@
 //! Workloads that tf-operator has made become the operator's own, with all that they say. An apply adds to what another
 //! field manager has written, and takes nothing of it away: volumes that no node need have would stay, and the API server
 //! refuses what is left of a `rollingUpdate` beside `OnDelete`. So what was written becomes what the operator had applied, and its
-//! first apply takes away what it does not want. Of ConfigMaps and Secrets all stays: pods of tf-operator run with it.
+//! first apply takes away what it does not want. Of Secrets all stays: pods of tf-operator run with it.
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{Patch, PatchOperation, ReplaceOperation, TestOperation};
