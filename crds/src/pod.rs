@@ -191,7 +191,13 @@ mod constraints {
         const CODE: &str = "OSDN1213";
         let _ = Fields::of(schema)
             .longest(&["effect", "operator"], 64)
-            .longest(&["value"], HOST)
+            .longest(&["value"], 63)
+            .field(
+                CODE,
+                "value",
+                "self.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",
+                "must be the value of a taint: letters, digits, -, _ and ., with a letter or digit at both ends",
+            )
             .field(
                 CODE,
                 "effect",
@@ -215,7 +221,7 @@ mod constraints {
             .field(
                 CODE,
                 "key",
-                "self == '' || self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*\
+                "self == '' || self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}\
                  [A-Za-z0-9])?$')",
                 "must be the key of a taint, such as node-role.kubernetes.io/master",
             )

@@ -1,7 +1,7 @@
 //! What is applied for an object, given what is around it.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use k8s_openapi::ByteString;
 use kube::ResourceExt as _;
@@ -34,9 +34,10 @@ pub(crate) enum Ended {
 /// An object, and what is around it.
 pub(crate) struct ClusterState {
     pub(crate) object: Value,
-    others: Vec<Value>,
-    templates: Templates,
+    pub(crate) others: Vec<Value>,
 }
+
+static TEMPLATES: LazyLock<Templates> = LazyLock::new(|| Templates::new(templates()).unwrap());
 
 impl ClusterState {
     /// The documents of a file, of which the first is the object.
@@ -49,11 +50,7 @@ impl ClusterState {
     pub(crate) fn of(documents: Vec<Value>) -> Self {
         let mut documents = documents.into_iter();
         let object = documents.next().unwrap();
-        Self {
-            object,
-            others: documents.collect(),
-            templates: Templates::new(templates()).unwrap(),
-        }
+        Self { object, others: documents.collect() }
     }
 
     /// The same with one node, where all are alike.
@@ -158,7 +155,7 @@ impl ClusterState {
             (one.key.to_owned(), ByteString(given.into_bytes()))
         });
         let secrets = Secrets { certificates, passwords: passwords.collect() };
-        let built = build(&self.templates, &object, &valid, secrets);
+        let built = build(&TEMPLATES, &object, &valid, secrets);
         built.map_err(|error| opensdn_runtime::error_chain(&error))
     }
 }

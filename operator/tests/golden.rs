@@ -79,38 +79,6 @@ fn daemons_in_python_reach_the_config_database_by_the_port_of_their_driver() {
 }
 
 #[test]
-fn names_labels_and_volumes_are_those_of_tf_operator() {
-    let input = include_str!("golden/redis/in.yaml");
-    let intents = built(serde_saphyr::from_multiple(input).unwrap());
-    let names: Vec<_> = intents.iter().map(|one| (one.kind.name(), one.name.as_str())).collect();
-    // tf-operator, pkg/apis/tf/v1alpha1/base_types.go:833, 1752, 1839; pkg/controller/redis/sts.go.
-    assert_eq!(
-        names,
-        [
-            ("ServiceAccount", "redis1-redis-service-account"),
-            ("ConfigMap", "redis1-redis-files"),
-            ("Secret", "redis1-secret-certificates"),
-            ("PodDisruptionBudget", "redis1-redis"),
-            ("StatefulSet", "redis1-redis-statefulset"),
-        ]
-    );
-    let spec = &intents.last().unwrap().object.data["spec"];
-    let labels = serde_json::json!({"tf_manager": "redis", "redis": "redis1"});
-    // What a StatefulSet cannot change: with other values an update would be refused.
-    assert_eq!(spec["selector"]["matchLabels"], labels);
-    assert_eq!(spec["template"]["metadata"]["labels"], labels);
-    assert_eq!(spec["podManagementPolicy"], "Parallel");
-    assert!(spec.get("serviceName").is_none());
-    let volumes = spec["template"]["spec"]["volumes"].as_array().unwrap();
-    let path = |name: &str| {
-        let volume = volumes.iter().find(|volume| volume["name"] == name).unwrap();
-        volume["hostPath"]["path"].clone()
-    };
-    assert_eq!(path("redis-data"), "/var/lib/contrail/redis");
-    assert_eq!(path("contrail-logs"), "/var/log/contrail/redis");
-}
-
-#[test]
 fn an_object_that_cannot_be_read_is_refused_and_changes_nothing_of_the_others() {
     let mut documents: Vec<Value> =
         serde_saphyr::from_multiple(include_str!("golden/redis/in.yaml")).unwrap();

@@ -2,7 +2,7 @@
 //! patch, in which a list takes the place of the list) and what is around it, and `out.yaml`: the object of each service, and which
 //! objects it has with how many pods, all of them being in `golden/` as they are. `UPDATE=1` writes the latter again.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use json_patch::merge;
 use kube::api::DynamicObject;
@@ -67,21 +67,14 @@ fn in_short(intent: &Intent) -> Value {
     short
 }
 
-/// The documents of one case: the objects of its services, and what each has.
-fn made(case: &Value) -> Vec<Value> {
+/// The Manager of a case, and what is around it.
+pub(crate) fn documents(case: &Value) -> (Value, Vec<Value>) {
     let mut manager: Value = serde_saphyr::from_str(SAMPLE).unwrap();
     merge(&mut manager, &case["patch"]);
     manager["metadata"]["uid"] = "m".into();
     manager["metadata"]["resourceVersion"] = "1".into();
-    let (services, unnamed) = services(&manager["spec"]);
-    assert!(unnamed.is_empty(), "{unnamed:?}");
-    let object: DynamicObject = serde_json::from_value(manager.clone()).unwrap();
-    let children: Vec<Value> = services
-        .iter()
-        .map(|service| serde_json::to_value(intent(&object, service).unwrap().object).unwrap())
-        .collect();
     let data_plane = case["dataPlane"].as_str().unwrap_or("kernel");
-    let around: Vec<Value> = nodes(case["nodes"].as_u64().unwrap(), data_plane)
+    let around = nodes(case["nodes"].as_u64().unwrap(), data_plane)
         .chain(
             [CLUSTER, PROFILES]
                 .iter()
@@ -91,7 +84,28 @@ fn made(case: &Value) -> Vec<Value> {
         .map(|mut one| {
             one["metadata"]["resourceVersion"] = "1".into();
             one
-        })
+        });
+    (manager, around.collect())
+}
+
+/// The folders of all cases.
+pub(crate) fn cases() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/managers");
+    let mut cases: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    cases.sort();
+    cases
+}
+
+/// The documents of one case: the objects of its services, and what each has.
+fn made(case: &Value) -> Vec<Value> {
+    let (manager, around) = documents(case);
+    let (services, unnamed) = services(&manager["spec"]);
+    assert!(unnamed.is_empty(), "{unnamed:?}");
+    let object: DynamicObject = serde_json::from_value(manager.clone()).unwrap();
+    let children: Vec<Value> = services
+        .iter()
+        .map(|service| serde_json::to_value(intent(&object, service).unwrap().object).unwrap())
         .collect();
     let there: Vec<Value> = children.iter().map(running).collect();
     let mut documents = Vec::new();
@@ -123,10 +137,7 @@ fn running(child: &Value) -> Value {
 
 #[test]
 fn the_services_of_managers_are_as_in_their_golden_files() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/managers");
-    let mut cases: Vec<_> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    cases.sort();
+    let cases = cases();
     assert!(cases.len() >= 7, "{cases:?}");
     let mut stale = Vec::new();
     for case in cases {

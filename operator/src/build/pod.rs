@@ -1,5 +1,7 @@
 //! A pod of a component, on the network of its node.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::core::v1::{
     Affinity, LocalObjectReference, NodeAffinity, NodeSelector, NodeSelectorRequirement,
     NodeSelectorTerm, PodAffinityTerm, PodAntiAffinity, PodSecurityContext, PodSpec, Toleration,
@@ -36,7 +38,10 @@ pub(super) fn build(valid: &Valid, home: Option<&Home>) -> PodSpec {
         let given = described.iter().filter(|one| valid.images.contains_key(one.name));
         given.map(|one| container::build(valid, one)).collect::<Vec<_>>()
     };
+    // The API server takes each name once.
+    let mut seen = BTreeSet::new();
     let secrets = common.image_pull_secrets.iter().flatten();
+    let secrets = secrets.filter(|name| !name.is_empty() && seen.insert(name.as_str()));
     let secrets: Vec<_> = secrets.map(|name| LocalObjectReference { name: name.clone() }).collect();
     PodSpec {
         affinity: Some(Affinity {

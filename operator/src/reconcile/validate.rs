@@ -213,16 +213,32 @@ fn profiles(
 /// A script would put there what it has of Secrets, or of the node.
 fn check_texts(spec: &serde_json::Value) -> Result<(), Invalid> {
     const PLACES: [&str; 2] = ["@credentials/", "@address-in/"];
-    let text = spec.get("spec").map(ToString::to_string).unwrap_or_default();
-    let found = PLACES.iter().find(|place| text.contains(**place));
-    found.map_or(Ok(()), |place| {
+    let Some(spec) = spec.get("spec") else { return Ok(()) };
+    let found = PLACES.iter().find_map(|place| Some((place, field_with(spec, place)?)));
+    found.map_or(Ok(()), |(place, field)| {
         Err(Invalid {
             reason: "UnreadableSpec",
             message: format!(
-                "a value of spec contains {place}, which is for files of the operator: take it out"
+                "spec{field} contains {place}, which is for files of the operator: take it out"
             ),
         })
     })
+}
+
+/// The first field below a value with that text in it, as `.a[0].b`.
+fn field_with(value: &Value, text: &str) -> Option<String> {
+    let below = |field: String, value: &Value| Some(field + &field_with(value, text)?);
+    match value {
+        Value::String(value) => value.contains(text).then(String::new),
+        Value::Array(items) => {
+            items.iter().enumerate().find_map(|(at, item)| below(format!("[{at}]"), item))
+        }
+        Value::Object(fields) => fields.iter().find_map(|(name, value)| match name.contains(text) {
+            true => Some(format!(".{name}")),
+            false => below(format!(".{name}"), value),
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
 }
 
 /// Whoever may write an object would have its pods, whose images he chooses, read what signs all certificates.
@@ -341,6 +357,15 @@ fn images(
         let given = given.iter().find(|given| given.name.as_deref() == Some(entry));
         let image = given.and_then(|given| given.image.clone()).filter(|image| !image.is_empty());
         match image {
+            Some(image) if image.contains(char::is_whitespace) => {
+                return Err(Invalid {
+                    reason: "ImageWrong",
+                    message: format!(
+                        "spec.serviceConfiguration.containers has for {entry} the image {image:?}, with a space or line break in \
+                         it: take that out"
+                    ),
+                });
+            }
             Some(image) => {
                 let command = given.and_then(|given| given.command.clone());
                 let command = command.filter(|command| !command.is_empty());

@@ -277,9 +277,10 @@ fn of_service<'a>(manager: &'a Value, facts: &'static Component, name: &str) -> 
 }
 
 /// Reasons with which waiting does not help, as the operator gives them.
-const STALLED_REASONS: [&str; 11] = [
+const STALLED_REASONS: [&str; 12] = [
     "DpdkIncomplete",
     "ImageMissing",
+    "ImageWrong",
     "NameTaken",
     "NameTooLong",
     "NeedMissing",

@@ -65,7 +65,7 @@ pub(super) fn token_file(
     match path.rsplit_once('/') {
         Some((folder, name))
             if folder.starts_with('/')
-                && !name.is_empty()
+                && !["", ".", ".."].contains(&name)
                 && !path.contains("/../")
                 && path.bytes().all(is_plain) =>
         {
@@ -146,7 +146,7 @@ mod tests {
             ("@credentials/given/token@", "/etc/kubernetes")
         );
         assert!(token_file(None).unwrap().1.is_none());
-        for wrong in ["token", "/token", "/etc/", "/etc/a b", "/etc/$(id)", "/etc/../x/../"] {
+        for wrong in ["token", "/token", "/etc/", "/etc/..", "/etc/a b", "/etc/$(id)", "/etc/../x/../"] {
             assert!(token_file(Some(wrong)).is_err(), "{wrong}");
         }
     }
