@@ -62,7 +62,7 @@ if [ "${1:-}" = lab ]; then
   has_lab || exit 1
   tests "tests on real nodes" "${nextest[@]}" "${tests[@]}" -E 'test(/^(lab_|images::)/)'
   tests "all writes, waves and cases" env OPENSDN_LONG_RUNS=1 \
-    "${nextest[@]}" "${tests[@]}" -E 'package(opensdn-tests) and test(/^(same_verdict|operator_(upgrade_|scale_)?faults|operator_storage|operator_upgrade_bad_images)::/)'
+    "${nextest[@]}" "${tests[@]}" -E 'package(opensdn-tests) and test(/^(same_verdict|operator_(upgrade_|scale_)?faults|operator_storage|operator_upgrade_bad_images)::/) or test(/^campaign::sequences::/)'
   tests "isolation over a million evaluations" env OPENSDN_ISOLATION_ROUNDS=333334 \
     "${nextest[@]}" "${tests[@]}" -E 'test(/^nothing_of_one_evaluation_is_visible_in_the_next$/)'
   finish

@@ -394,7 +394,7 @@ fn every_name_is_tf_operators_or_is_another_for_a_reason_that_is_written_down() 
     let upstream: Upstream = read("upstream.yaml");
     let differences: Vec<Difference> = read("differences.yaml");
     let kinds: BTreeSet<&str> = upstream.kinds.iter().map(|kind| kind.kind.as_str()).collect();
-    assert_eq!(kinds, COMPONENTS.iter().map(|facts| facts.kind).collect());
+    assert_eq!(kinds, COMPONENTS.iter().map(|facts| facts.kind).collect::<BTreeSet<_>>());
     let mut needed = BTreeSet::new();
     let mut wrong = Vec::new();
     for kind in &upstream.kinds {

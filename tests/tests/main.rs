@@ -46,6 +46,7 @@ mod operator_introspect;
 mod operator_manager;
 mod operator_nested;
 mod operator_nested_faults;
+mod operator_objects;
 mod operator_scale_faults;
 mod operator_signer;
 mod operator_stale;

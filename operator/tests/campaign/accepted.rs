@@ -1,5 +1,5 @@
 //! Whether the API server takes an object that the operator makes: the rules of `pkg/apis/core/validation` and of server-side apply for
-//! all that a user's value may get into. That these are the API server's shows `tests/tests/operator_campaign.rs`.
+//! all that a user's value may get into. That these are the API server's shows `tests/tests/operator_objects.rs`.
 
 use std::collections::BTreeSet;
 
