@@ -78,19 +78,7 @@ impl ClusterState {
     /// What its status says when it is applied, or why nothing is.
     #[allow(dead_code, reason = "each test has the part of this file that it needs")]
     pub(crate) fn status(&self, object: &Value) -> Result<Value, String> {
-        let now = "2026-11-24T00:00:00Z";
-        let (_, fetched, component) = self.fetched(object);
-        let nested = nested::described(component, &fetched).map_err(|invalid| invalid.message)?;
-        let status = match nested {
-            Some(nested) => {
-                nested::status::status(&fetched, &nested, nested::status::Ended::Applied, now)
-            }
-            None => {
-                let valid = validate(component, &fetched).map_err(|invalid| invalid.message)?;
-                status(&fetched, Outcome::Applied(&valid), now)
-            }
-        };
-        Ok(serde_json::to_value(status).unwrap())
+        self.made(object).map(|(_, status)| status)
     }
 
     /// One more object is around.
@@ -134,10 +122,19 @@ impl ClusterState {
 
     /// What is applied for it, or why nothing is.
     pub(crate) fn intents(&self, object: &Value) -> Result<Vec<Intent>, String> {
+        self.made(object).map(|(intents, _)| intents)
+    }
+
+    /// What is applied for it, and what its status says then, or why nothing is.
+    pub(crate) fn made(&self, object: &Value) -> Result<(Vec<Intent>, Value), String> {
+        let now = "2026-11-24T00:00:00Z";
         let (object, fetched, component) = self.fetched(object);
         let nested = nested::described(component, &fetched).map_err(|invalid| invalid.message)?;
         if let Some(nested) = nested {
-            return self.nested(&object, &nested);
+            let intents = self.nested(&object, &nested)?;
+            let ended = nested::status::Ended::Applied;
+            let status = nested::status::status(&fetched, &nested, ended, now);
+            return Ok((intents, serde_json::to_value(status).unwrap()));
         }
         let valid = validate(component, &fetched).map_err(|invalid| invalid.message)?;
         let keys = valid.addresses.iter().flat_map(|address| {
@@ -156,6 +153,8 @@ impl ClusterState {
         });
         let secrets = Secrets { certificates, passwords: passwords.collect() };
         let built = build(&TEMPLATES, &object, &valid, secrets);
-        built.map_err(|error| opensdn_runtime::error_chain(&error))
+        let intents = built.map_err(|error| opensdn_runtime::error_chain(&error))?;
+        let status = status(&fetched, Outcome::Applied(&valid), now);
+        Ok((intents, serde_json::to_value(status).unwrap()))
     }
 }

@@ -207,8 +207,9 @@ impl Kind {
             names.insert("apart <type> Exists".to_owned());
         }
         names.extend(self.service_name.iter().map(|name| format!("service name {name}")));
-        let in_order =
-            |all: &[Container]| all.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(" ");
+        let in_order = |all: &[Container]| {
+            all.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(" ")
+        };
         names.insert(format!("containers {}", in_order(&self.containers)));
         if !self.init_containers.is_empty() {
             names.insert(format!("init containers {}", in_order(&self.init_containers)));
@@ -384,7 +385,9 @@ fn is(pattern: &str, name: &str) -> bool {
         None => pattern == name,
         Some((start, end)) => {
             let rest = name.strip_prefix(start);
-            rest.is_some_and(|rest| (0..=rest.len()).any(|at| rest.get(at..).is_some_and(|rest| is(end, rest))))
+            rest.is_some_and(|rest| {
+                (0..=rest.len()).any(|at| rest.get(at..).is_some_and(|rest| is(end, rest)))
+            })
         }
     }
 }
@@ -424,9 +427,14 @@ fn every_name_is_tf_operators_or_is_another_for_a_reason_that_is_written_down() 
     );
     for (number, one) in differences.iter().enumerate() {
         assert!(one.because.len() > 20, "{}", one.because);
-        for (sign, pattern) in one.gone.iter().map(|one| ('-', one)).chain(one.more.iter().map(|one| ('+', one))) {
+        for (sign, pattern) in
+            one.gone.iter().map(|one| ('-', one)).chain(one.more.iter().map(|one| ('+', one)))
+        {
             let is_needed = needed.contains(&(number, sign, pattern));
-            assert!(is_needed, "{sign} {pattern} is no difference: take it out of differences.yaml");
+            assert!(
+                is_needed,
+                "{sign} {pattern} is no difference: take it out of differences.yaml"
+            );
         }
     }
 }
@@ -442,7 +450,8 @@ fn no_difference_is_about_what_cannot_change() {
         let is_fixed = fixed.iter().any(|start| name.starts_with(start)) && !is_label;
         let is_data = name.contains("-data hostPath /var/lib/contrail/");
         // Declared, and mounted nowhere (pkg/controller/{analytics,config,webui}/sts.go).
-        let is_unused = ["analytics-data", "config-data", "webui-data"].iter().any(|one| name.contains(one));
+        let is_unused =
+            ["analytics-data", "config-data", "webui-data"].iter().any(|one| name.contains(one));
         assert!(!is_fixed && (!is_data || is_unused), "{name}");
     }
 }

@@ -72,7 +72,10 @@ fn replaced() -> Vec<(&'static str, Value)> {
         ("containers/1/readinessProbe/tcpSocket/port", json!(0)),
         ("containers/1/readinessProbe/tcpSocket/port", json!(65_536)),
         ("containers/0/resources", json!({"requests": {"cpu": "x"}})),
-        ("containers/0/resources", json!({"limits": {"hugepages-2Mi": "4Mi"}, "requests": {"hugepages-2Mi": "4Mi"}})),
+        (
+            "containers/0/resources",
+            json!({"limits": {"hugepages-2Mi": "4Mi"}, "requests": {"hugepages-2Mi": "4Mi"}}),
+        ),
         (
             "containers/0/resources",
             json!({"limits": {"hugepages-2Mi": "4Mi"}, "requests": {"hugepages-2Mi": "2Mi", "memory": "1Mi"}}),
@@ -110,7 +113,12 @@ async fn what_the_campaign_takes_for_refused_the_api_server_refuses_and_nothing_
         }
         let problems = accepted::problems(&changed);
         let said = send(shared, &APPLY, &changed).await?;
-        assert_eq!(problems.is_empty(), said.ok, "{pointer} = {value}: {problems:?}, and {}", said.err);
+        assert_eq!(
+            problems.is_empty(),
+            said.ok,
+            "{pointer} = {value}: {problems:?}, and {}",
+            said.err
+        );
         ended[usize::from(said.ok)] += 1;
     }
     assert!(ended[0] > 15 && ended[1] > 4, "{ended:?}");

@@ -233,10 +233,12 @@ fn field_with(value: &Value, text: &str) -> Option<String> {
         Value::Array(items) => {
             items.iter().enumerate().find_map(|(at, item)| below(format!("[{at}]"), item))
         }
-        Value::Object(fields) => fields.iter().find_map(|(name, value)| match name.contains(text) {
-            true => Some(format!(".{name}")),
-            false => below(format!(".{name}"), value),
-        }),
+        Value::Object(fields) => {
+            fields.iter().find_map(|(name, value)| match name.contains(text) {
+                true => Some(format!(".{name}")),
+                false => below(format!(".{name}"), value),
+            })
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => None,
     }
 }

@@ -22,7 +22,9 @@ pub(super) fn problems(object: &Value) -> Vec<String> {
     match kind {
         "ConfigMap" | "Secret" => found.data(&object["data"]),
         "Service" => {
-            found.unless(is_label_name(text(&metadata["name"])), || format!("name {}", metadata["name"]));
+            found.unless(is_label_name(text(&metadata["name"])), || {
+                format!("name {}", metadata["name"])
+            });
             for port in list(&spec["ports"]) {
                 found.port("port", &port["port"]);
                 found.port("targetPort", &port["targetPort"]);
@@ -33,7 +35,8 @@ pub(super) fn problems(object: &Value) -> Vec<String> {
             found.labels("selector", &spec["selector"]["matchLabels"]);
             found.labels("labels of pods", &template["metadata"]["labels"]);
             let of_pods = &template["metadata"]["labels"];
-            let selects = map(&spec["selector"]["matchLabels"]).all(|(key, value)| of_pods.get(key) == Some(value));
+            let selects = map(&spec["selector"]["matchLabels"])
+                .all(|(key, value)| of_pods.get(key) == Some(value));
             found.unless(selects, || "the selector does not select its pods".to_owned());
             // Kubernetes makes a label of it, with the hash of the revision.
             let is_short = kind != "StatefulSet" || text(&metadata["name"]).len() <= 52;
@@ -74,7 +77,9 @@ impl Found {
     fn data(&mut self, data: &Value) {
         let mut bytes = 0;
         for (key, value) in map(data) {
-            let is_key = !key.is_empty() && key.len() <= 253 && key.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
+            let is_key = !key.is_empty()
+                && key.len() <= 253
+                && key.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
             self.unless(is_key, || format!("key {key:?}"));
             self.unless(value.is_string(), || format!("{key} is {value}"));
             bytes += key.len() + text(value).len();
@@ -83,7 +88,8 @@ impl Found {
     }
 
     fn port(&mut self, what: &str, port: &Value) {
-        let is_right = port.is_null() || port.as_i64().is_some_and(|port| (1..=65_535).contains(&port));
+        let is_right =
+            port.is_null() || port.as_i64().is_some_and(|port| (1..=65_535).contains(&port));
         self.unless(is_right, || format!("{what} {port}"));
     }
 
@@ -92,16 +98,22 @@ impl Found {
         for one in list(&pod["tolerations"]) {
             self.toleration(one);
         }
-        self.each_once("imagePullSecrets", list(&pod["imagePullSecrets"]).map(|one| text(&one["name"])));
+        self.each_once(
+            "imagePullSecrets",
+            list(&pod["imagePullSecrets"]).map(|one| text(&one["name"])),
+        );
         for one in list(&pod["imagePullSecrets"]) {
-            self.unless(!text(&one["name"]).is_empty(), || "imagePullSecrets without a name".to_owned());
+            self.unless(!text(&one["name"]).is_empty(), || {
+                "imagePullSecrets without a name".to_owned()
+            });
         }
         let volumes: Vec<&str> = list(&pod["volumes"]).map(|one| text(&one["name"])).collect();
         self.each_once("volumes", volumes.iter().copied());
         for volume in list(&pod["volumes"]) {
             self.volume(volume);
         }
-        let containers: Vec<&Value> = list(&pod["containers"]).chain(list(&pod["initContainers"])).collect();
+        let containers: Vec<&Value> =
+            list(&pod["containers"]).chain(list(&pod["initContainers"])).collect();
         self.unless(list(&pod["containers"]).next().is_some(), || "no container".to_owned());
         self.each_once("containers", containers.iter().map(|one| text(&one["name"])));
         for container in containers {
@@ -120,16 +132,27 @@ impl Found {
     }
 
     fn toleration(&mut self, one: &Value) {
-        let (key, operator, effect) = (text(&one["key"]), text(&one["operator"]), text(&one["effect"]));
+        let (key, operator, effect) =
+            (text(&one["key"]), text(&one["operator"]), text(&one["effect"]));
         let value = text(&one["value"]);
         self.unless(key.is_empty() || is_key(key), || format!("toleration: key {key:?}"));
-        self.unless(!key.is_empty() || operator == "Exists", || "toleration: neither key nor Exists".to_owned());
-        self.unless(["", "Equal", "Exists"].contains(&operator), || format!("toleration: operator {operator}"));
-        self.unless(["", "NoSchedule", "PreferNoSchedule", "NoExecute"].contains(&effect), || format!("toleration: effect {effect}"));
-        self.unless(operator != "Exists" || value.is_empty(), || "toleration: Exists with a value".to_owned());
+        self.unless(!key.is_empty() || operator == "Exists", || {
+            "toleration: neither key nor Exists".to_owned()
+        });
+        self.unless(["", "Equal", "Exists"].contains(&operator), || {
+            format!("toleration: operator {operator}")
+        });
+        self.unless(["", "NoSchedule", "PreferNoSchedule", "NoExecute"].contains(&effect), || {
+            format!("toleration: effect {effect}")
+        });
+        self.unless(operator != "Exists" || value.is_empty(), || {
+            "toleration: Exists with a value".to_owned()
+        });
         self.unless(is_label_value(value), || format!("toleration: value {value:?}"));
         let has_time = !one["tolerationSeconds"].is_null();
-        self.unless(!has_time || effect == "NoExecute", || "toleration: seconds without NoExecute".to_owned());
+        self.unless(!has_time || effect == "NoExecute", || {
+            "toleration: seconds without NoExecute".to_owned()
+        });
     }
 
     fn volume(&mut self, volume: &Value) {
@@ -141,7 +164,9 @@ impl Found {
         }
         for of in ["/secret/secretName", "/configMap/name", "/persistentVolumeClaim/claimName"] {
             let other = volume.pointer(of).map(text);
-            self.unless(other.is_none_or(|other| !other.is_empty()), || format!("volume {name}: {of} {other:?}"));
+            self.unless(other.is_none_or(|other| !other.is_empty()), || {
+                format!("volume {name}: {of} {other:?}")
+            });
         }
     }
 
@@ -153,14 +178,20 @@ impl Found {
         self.each_once("env", list(&container["env"]).map(|one| text(&one["name"])));
         for one in list(&container["env"]) {
             let name = text(&one["name"]);
-            let is_right = !name.is_empty() && name.chars().all(|c| (' '..='~').contains(&c) && c != '=');
+            let is_right =
+                !name.is_empty() && name.chars().all(|c| (' '..='~').contains(&c) && c != '=');
             self.unless(is_right, || format!("variable {name:?}"));
         }
-        self.each_once("volumeMounts", list(&container["volumeMounts"]).map(|one| text(&one["mountPath"])));
+        self.each_once(
+            "volumeMounts",
+            list(&container["volumeMounts"]).map(|one| text(&one["mountPath"])),
+        );
         for mount in list(&container["volumeMounts"]) {
             let path = text(&mount["mountPath"]);
             self.unless(path.starts_with('/') && !path.contains(':'), || format!("mount {path:?}"));
-            self.unless(volumes.contains(&text(&mount["name"])), || format!("mounts {}", mount["name"]));
+            self.unless(volumes.contains(&text(&mount["name"])), || {
+                format!("mounts {}", mount["name"])
+            });
         }
         for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
             for how in ["tcpSocket", "httpGet"] {
@@ -198,7 +229,9 @@ fn map(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
 /// Of letters, numbers and some signs, with a letter or number at both ends.
 fn is_word(text: &str, others: &str) -> bool {
     let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-    ends(text.chars().next()) && ends(text.chars().next_back()) && text.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c))
+    ends(text.chars().next())
+        && ends(text.chars().next_back())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c))
 }
 
 fn is_lower(text: &str) -> bool {
@@ -218,7 +251,8 @@ fn is_label_value(text: &str) -> bool {
 }
 
 fn is_key(text: &str) -> bool {
-    let (domain, name) = text.split_once('/').map_or((None, text), |(domain, name)| (Some(domain), name));
+    let (domain, name) =
+        text.split_once('/').map_or((None, text), |(domain, name)| (Some(domain), name));
     domain.is_none_or(is_subdomain) && name.len() <= 63 && is_word(name, "-_.")
 }
 
@@ -226,5 +260,6 @@ fn is_amount(text: &str) -> bool {
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     number.parse::<f64>().is_ok_and(|number| number >= 0.0)
-        && ["", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].contains(&unit)
+        && ["", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
+            .contains(&unit)
 }

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use opensdn_crds::component::Component;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::fields::spec_of;
+use super::fields::{DEFINITIONS, spec_of};
 
 /// The value of a field that is secret begins so: where it shows, it was given away.
 pub(super) const SECRET: &str = "secret-of-the-campaign";
@@ -46,7 +47,9 @@ impl Change {
             *place = json!({});
         }
         match (place, &self.value) {
-            (Value::Object(fields), Some(value)) => drop(fields.insert(last.to_owned(), value.clone())),
+            (Value::Object(fields), Some(value)) => {
+                drop(fields.insert(last.to_owned(), value.clone()))
+            }
             (Value::Object(fields), None) => drop(fields.remove(last)),
             _ => {}
         }
@@ -61,10 +64,12 @@ impl Change {
         is_within(&self.pointer, &other.pointer) || is_within(&other.pointer, &self.pointer)
     }
 
-    /// The names of the fields that it is about.
+    /// The names of the fields that it is about, those around it among them.
     pub(super) fn names(&self) -> Vec<String> {
-        let last = self.pointer.rsplit('/').find(|key| key.parse::<usize>().is_err());
-        let mut names: Vec<String> = last.map(str::to_owned).into_iter().collect();
+        const OF_ALL: [&str; 5] = ["", "spec", "services", "serviceConfiguration", "metadata"];
+        let path = self.pointer.split('/').filter(|key| !OF_ALL.contains(key));
+        let path = path.filter(|key| key.parse::<usize>().is_err());
+        let mut names: Vec<String> = path.map(str::to_owned).collect();
         names_in(self.value.as_ref().unwrap_or(&Value::Null), &mut names);
         names
     }
@@ -86,9 +91,9 @@ fn names_in(value: &Value, all: &mut Vec<String>) {
 /// All that may be done to the spec of an object.
 pub(super) fn changes(object: &Value) -> Vec<Change> {
     static SCHEMAS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
-        let kinds = opensdn_crds::all().into_iter().map(|one| one.spec.names.kind);
-        let of_ours = kinds.filter(|kind| kind == "Manager" || opensdn_crds::component::Component::of_kind(kind).is_some());
-        of_ours.map(|kind| (kind.clone(), spec_of(&kind))).collect()
+        let kinds = DEFINITIONS.iter().map(|one| one.spec.names.kind.as_str());
+        let of_ours = kinds.filter(|kind| *kind == "Manager" || Component::of_kind(kind).is_some());
+        of_ours.map(|kind| (kind.to_owned(), spec_of(kind))).collect()
     });
     let kind = object["kind"].as_str().unwrap_or_default();
     let mut all = Vec::new();
@@ -103,7 +108,9 @@ fn below(schema: &Value, pointer: &str, object: &Value, all: &mut Vec<Change>) {
         let mut values = values(name, schema, there);
         // To change a field back is a change, too.
         values.extend(there.cloned());
-        all.extend(values.into_iter().map(|value| Change { pointer: pointer.clone(), value: Some(value) }));
+        all.extend(
+            values.into_iter().map(|value| Change { pointer: pointer.clone(), value: Some(value) }),
+        );
         all.push(Change { pointer: pointer.clone(), value: None });
         match schema["type"].as_str() {
             Some("object") => below(schema, &pointer, object, all),
@@ -148,11 +155,23 @@ fn numbers(schema: &Value, there: Option<&Value>) -> Vec<Value> {
     let bound = |key: &str| schema[key].as_f64().map(|bound| bound as i64);
     let edges = [bound("minimum"), bound("maximum")].into_iter().flatten();
     let edges = edges.flat_map(|edge| [edge.saturating_sub(1), edge, edge.saturating_add(1)]);
-    [0, -1, 1, there.saturating_mul(2), there / 2, there + 2, 1024, 65_535, 65_536, i64::from(i32::MAX), i64::MAX]
-        .into_iter()
-        .chain(edges)
-        .map(Value::from)
-        .collect()
+    [
+        0,
+        -1,
+        1,
+        there.saturating_mul(2),
+        there / 2,
+        there + 2,
+        1024,
+        65_535,
+        65_536,
+        i64::from(i32::MAX),
+        i64::MAX,
+    ]
+    .into_iter()
+    .chain(edges)
+    .map(Value::from)
+    .collect()
 }
 
 /// Whether what it has is a secret.
@@ -164,11 +183,34 @@ pub(super) fn is_secret(name: &str) -> bool {
 
 fn texts(name: &str) -> Vec<Value> {
     if is_secret(name) {
-        return ["", SECRET, "secret-of-the-campaign-two", "secret-of-the-campaign with '\"$\\ in it"].map(Value::from).to_vec();
+        return [
+            "",
+            SECRET,
+            "secret-of-the-campaign-two",
+            "secret-of-the-campaign with '\"$\\ in it",
+        ]
+        .map(Value::from)
+        .to_vec();
     }
     let mut all: Vec<Value> = [
-        "", "changed", "Changed_2", "192.0.2.77", "192.0.2.128/25", "2001:db8::1", "1g", "10", "http", " ", "a b", "\u{e4}\u{fc}",
-        "a\nb", "../../etc", "/etc/..", "opensdn-ca", "control1", "@credentials/own/password@",
+        "",
+        "changed",
+        "Changed_2",
+        "192.0.2.77",
+        "192.0.2.128/25",
+        "2001:db8::1",
+        "1g",
+        "10",
+        "http",
+        " ",
+        "a b",
+        "\u{e4}\u{fc}",
+        "a\nb",
+        "../../etc",
+        "/etc/..",
+        "opensdn-ca",
+        "control1",
+        "@credentials/own/password@",
     ]
     .map(Value::from)
     .to_vec();
@@ -239,11 +281,20 @@ fn containers(there: Option<&Value>) -> Vec<Value> {
         json!([]),
         with(&|all| drop(all.pop())),
         with(&|all| all.reverse()),
-        with(&|all| all.push(json!({"name": "unknown", "image": "registry.example.com/unknown:R24.1"}))),
+        with(&|all| {
+            all.push(json!({"name": "unknown", "image": "registry.example.com/unknown:R24.1"}))
+        }),
         with(&|all| all.push(json!({}))),
     ];
     if !all.is_empty() {
-        let images = ["registry.example.com/other:R25.1", "registry.example.com/other:latest", "", " ", "a b", "other@sha256:00"];
+        let images = [
+            "registry.example.com/other:R25.1",
+            "registry.example.com/other:latest",
+            "",
+            " ",
+            "a b",
+            "other@sha256:00",
+        ];
         values.extend(images.map(|image| with(&|all| all[0]["image"] = image.into())));
         values.push(with(&|all| all[0]["command"] = json!(["sleep", "1"])));
         values.push(with(&|all| all[0]["command"] = json!([])));
@@ -266,6 +317,9 @@ fn an_item(schema: &Value) -> Value {
             schema["minimum"].as_f64().map_or(json!(7), |least| json!(least as i64 + 1))
         }
         Some("array") => json!([an_item(&schema["items"])]),
-        _ => schema["enum"].as_array().and_then(|all| all.first().cloned()).unwrap_or(json!("changed")),
+        _ => schema["enum"]
+            .as_array()
+            .and_then(|all| all.first().cloned())
+            .unwrap_or(json!("changed")),
     }
 }

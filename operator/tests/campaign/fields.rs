@@ -1,8 +1,14 @@
 //! The fields of the specs of all kinds, as their schemas have them.
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
+
+/// All of ours. They take their time to be made.
+pub(super) static DEFINITIONS: LazyLock<Vec<CustomResourceDefinition>> =
+    LazyLock::new(opensdn_crds::all);
 
 /// A field, and values of its type that differ.
 pub(super) struct Field {
@@ -71,8 +77,7 @@ fn item(schema: &Value) -> Value {
 
 /// The schema of the spec of a kind.
 pub(super) fn spec_of(kind: &str) -> Value {
-    let all = opensdn_crds::all();
-    let crd = all.iter().find(|one| one.spec.names.kind == kind).unwrap();
+    let crd = DEFINITIONS.iter().find(|one| one.spec.names.kind == kind).unwrap();
     let schema = crd.spec.versions[0].schema.as_ref().unwrap().open_api_v3_schema.as_ref().unwrap();
     serde_json::to_value(schema).unwrap()["properties"]["spec"].clone()
 }

@@ -23,18 +23,29 @@ pub(super) fn of_state(world: &World, in_effect: &[&Change]) -> Verdict {
         for ((object, _), value) in &running.applied {
             let problems = accepted::problems(value);
             holds(problems.is_empty(), || {
-                format!("{of}: the API server refuses {object} {}: {}", value["metadata"]["name"], problems.join("; "))
+                format!(
+                    "{of}: the API server refuses {object} {}: {}",
+                    value["metadata"]["name"],
+                    problems.join("; ")
+                )
             })?;
             holds(object == "Secret" || !has_secret(value), || {
                 format!("{of}: a secret is in {object} {}", value["metadata"]["name"])
             })?;
         }
-        holds(!has_secret(&running.object["status"]), || format!("{of}: a secret is in its status"))?;
+        holds(!has_secret(&running.object["status"]), || {
+            format!("{of}: a secret is in its status")
+        })?;
         is_explained(&of, running, in_effect)?;
         if running.refused.is_none() {
             let problem = refused_by_schema(&running.object);
-            holds(problem.is_none(), || format!("{of}: its schema refuses it: {}", problem.unwrap_or_default()))?;
-            let (seen, is) = (&running.object["status"]["observedGeneration"], &running.object["metadata"]["generation"]);
+            holds(problem.is_none(), || {
+                format!("{of}: its schema refuses it: {}", problem.unwrap_or_default())
+            })?;
+            let (seen, is) = (
+                &running.object["status"]["observedGeneration"],
+                &running.object["metadata"]["generation"],
+            );
             holds(seen == is, || format!("{of}: the status is of generation {seen}, not {is}"))?;
         }
     }
@@ -52,7 +63,8 @@ fn is_explained(of: &str, running: &Running, in_effect: &[&Change]) -> Verdict {
     holds(!message.contains(SECRET), || format!("{of}: a secret is in {message:?}"))?;
     let names: Vec<String> = in_effect.iter().flat_map(|change| change.names()).collect();
     // A service that others need is gone as a whole.
-    let is_named = names.iter().any(|name| message.contains(name.as_str())) || message.contains("the services of its Manager");
+    let is_named = names.iter().any(|name| message.contains(name.as_str()))
+        || message.contains("the services of its Manager");
     holds(is_named, || format!("{of}: {message:?} names none of {names:?}"))
 }
 
@@ -92,13 +104,22 @@ fn stays(of: &Key, before: &Objects, after: &Objects) -> Verdict {
         };
         for pointer in ["/metadata/labels", "/metadata/ownerReferences"].iter().chain(fixed) {
             let (was, is) = (one.pointer(pointer), next.pointer(pointer));
-            holds(was == is, || format!("{of}: {kind} {name}: {pointer} was {was:?} and is {is:?}"))?;
+            holds(was == is, || {
+                format!("{of}: {kind} {name}: {pointer} was {was:?} and is {is:?}")
+            })?;
         }
-        let size = |object: &Value| mebibytes(object["spec"]["resources"]["requests"]["storage"].as_str().unwrap_or_default());
-        holds(kind != "PersistentVolumeClaim" || size(one) <= size(next), || format!("{of}: {name} shrinks"))?;
+        let size = |object: &Value| {
+            mebibytes(
+                object["spec"]["resources"]["requests"]["storage"].as_str().unwrap_or_default(),
+            )
+        };
+        holds(kind != "PersistentVolumeClaim" || size(one) <= size(next), || {
+            format!("{of}: {name} shrinks")
+        })?;
     }
     // Of a service that has not started yet all come later.
-    let is_keeper = |key: &&Key| ["StatefulSet", "DaemonSet", "Deployment"].contains(&key.0.as_str());
+    let is_keeper =
+        |key: &&Key| ["StatefulSet", "DaemonSet", "Deployment"].contains(&key.0.as_str());
     if before.keys().any(|key| is_keeper(&key)) {
         let more = after.keys().filter(is_keeper).find(|key| !before.contains_key(*key));
         holds(more.is_none(), || format!("{of}: {more:?} is new"))?;
@@ -107,7 +128,8 @@ fn stays(of: &Key, before: &Objects, after: &Objects) -> Verdict {
 }
 
 fn mebibytes(size: &str) -> u64 {
-    let number: u64 = size.trim_end_matches(|c: char| c.is_ascii_alphabetic()).parse().unwrap_or_default();
+    let number: u64 =
+        size.trim_end_matches(|c: char| c.is_ascii_alphabetic()).parse().unwrap_or_default();
     match size.trim_start_matches(|c: char| c.is_ascii_digit()) {
         "Mi" => number,
         "Gi" => number << 10,
@@ -123,7 +145,9 @@ pub(super) fn are_same(what: &str, one: &Objects, other: &Objects) -> Verdict {
             continue;
         }
         let (first, second) = (one.get(key), other.get(key));
-        holds(first == second, || format!("{what}: {} {} {}", key.0, key.1, difference(first, second)))?;
+        holds(first == second, || {
+            format!("{what}: {} {} {}", key.0, key.1, difference(first, second))
+        })?;
     }
     Ok(())
 }
@@ -137,14 +161,18 @@ fn difference(one: Option<&Value>, other: Option<&Value>) -> String {
                 keys.map(|key| (key, one.get(key), other.get(key)))
                     .find(|(_, first, second)| first != second)
                     .and_then(|(key, first, second)| {
-                        find(&format!("{pointer}/{key}"), first.unwrap_or(&Value::Null), second.unwrap_or(&Value::Null))
+                        find(
+                            &format!("{pointer}/{key}"),
+                            first.unwrap_or(&Value::Null),
+                            second.unwrap_or(&Value::Null),
+                        )
                     })
             }
             (Value::Array(first), Value::Array(second)) if first.len() == second.len() => {
                 let mut pairs = first.iter().zip(second).enumerate();
-                pairs.find(|(_, (first, second))| first != second).and_then(|(at, (first, second))| {
-                    find(&format!("{pointer}/{at}"), first, second)
-                })
+                pairs.find(|(_, (first, second))| first != second).and_then(
+                    |(at, (first, second))| find(&format!("{pointer}/{at}"), first, second),
+                )
             }
             _ => Some(format!("{pointer}: {one} is {other}")),
         }

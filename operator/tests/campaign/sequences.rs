@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use proptest::collection::vec;
 use proptest::sample::select;
-use proptest::strategy::{Strategy, ValueTree};
+use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use serde::{Deserialize, Serialize};
 
@@ -24,10 +24,12 @@ const SEED: &str = "OPENSDN_CAMPAIGN_SEED";
 const SEQUENCE: &str = "OPENSDN_CAMPAIGN_SEQUENCE";
 /// As `opensdn_testing::long_runs` has it.
 const LONG_RUNS: &str = "OPENSDN_LONG_RUNS";
-const MOST_CHANGES: usize = 6;
+const MOST_CHANGES: usize = 4;
+/// More say no more, and each takes its time to be shortened.
+const MOST_FOUND: usize = 5;
 /// Of the gate, and of a long run.
-const COMPONENTS: [u64; 2] = [150, 6_000];
-const MANAGERS: [u64; 2] = [12, 400];
+const COMPONENTS: [u64; 2] = [58, 2_000];
+const MANAGERS: [u64; 2] = [4, 150];
 const SEEDS: &str = include_str!("seeds.yaml");
 
 /// Changes of what a golden file begins with.
@@ -80,7 +82,8 @@ fn run(world: &World, changes: &[Change]) -> Verdict {
         let undone = made.pop();
         world.write(spec);
         // One that is refused while another is undone is so for one of those that are left.
-        step(&before, &mut world, &made).map_err(|why| format!("without {undone:?} again: {why}"))?;
+        step(&before, &mut world, &made)
+            .map_err(|why| format!("without {undone:?} again: {why}"))?;
     }
     let refused = world.components.values().find_map(|one| one.refused.clone());
     let was_refused = first.components.values().any(|one| one.refused.is_some());
@@ -91,11 +94,8 @@ fn run(world: &World, changes: &[Change]) -> Verdict {
 }
 
 fn step(before: &World, world: &mut World, made: &[&Change]) -> Verdict {
+    // The last of its passes has written nothing.
     world.settle()?;
-    let again = world.settle()?;
-    if !again.is_empty() {
-        return Err(format!("a pass with nothing to do writes {again:?}"));
-    }
     of_state(world, made)?;
     of_step(before, world)
 }
@@ -126,8 +126,9 @@ fn is_as_in_another_order(first: &World, world: &World, made: &[&Change]) -> Ver
     for change in made.iter().rev() {
         let Ok(spec) = other.after(change) else { return Ok(()) };
         other.write(spec);
-        other.settle()?;
+        other.pass();
     }
+    other.settle()?;
     let is_refused = |world: &World| world.components.values().any(|one| one.refused.is_some());
     if is_refused(world) || is_refused(&other) {
         return Ok(());
@@ -139,7 +140,7 @@ fn is_as_in_another_order(first: &World, world: &World, made: &[&Change]) -> Ver
 fn failing(all: &[(String, World)], seed: u64) -> Option<(Sequence, String)> {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    let config = Config { failure_persistence: None, max_shrink_iters: 1_000, ..Config::default() };
+    let config = Config { failure_persistence: None, max_shrink_iters: 150, ..Config::default() };
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let mut runner = TestRunner::new_with_rng(config, rng);
     let (case, world) = &all[usize::try_from(seed).unwrap() % all.len()];
@@ -176,15 +177,24 @@ fn campaign(test: &str, of: Of, [in_gate, in_long_run]: [u64; 2]) {
         }
     }
     let is_long = std::env::var_os(LONG_RUNS).is_some_and(|value| !value.is_empty());
-    let begin = if is_long { SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() << 16 } else { 0 };
+    let begin = if is_long {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() << 16
+    } else {
+        0
+    };
     let number = if is_long { in_long_run } else { in_gate };
+    let mut found = Vec::new();
     for seed in only.map_or(begin..begin + number, |only| only..only + 1) {
         let Some((sequence, why)) = failing(&all, seed) else { continue };
-        panic!(
+        found.push(format!(
             "{why}\nShortest sequence, for operator/tests/campaign/seeds.yaml with what it found: {}\nRun it again: {SEED}={seed} {command}",
             serde_json::to_string(&sequence).unwrap()
-        );
+        ));
+        if found.len() == MOST_FOUND {
+            break;
+        }
     }
+    assert!(found.is_empty(), "{}", found.join("\n\n"));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use opensdn_operator::services::services;
 use serde_json::{Value, json};
 
 use super::changes::Change;
-use super::fields::cases;
+use super::fields::{DEFINITIONS, cases};
 use crate::built::ClusterState;
 use crate::golden_managers;
 
@@ -84,7 +84,7 @@ fn key(object: &Value) -> Key {
 
 /// What the API server says of an object that a user writes; nothing, where it stores it.
 pub(super) fn refused_by_schema(object: &Value) -> Option<String> {
-    static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| Schemas::new(opensdn_crds::all()));
+    static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| Schemas::new(DEFINITIONS.clone()));
     let parsed = read(&Source::new("an object", object.to_string()));
     let document = parsed.documents.first().unwrap();
     let problems = SCHEMAS.check(document, None);
@@ -149,7 +149,8 @@ impl World {
 
     /// Whether each component has something that keeps its pods.
     pub(super) fn has_started(&self) -> bool {
-        let is_keeper = |key: &Key| ["StatefulSet", "DaemonSet", "Deployment"].contains(&key.0.as_str());
+        let is_keeper =
+            |key: &Key| ["StatefulSet", "DaemonSet", "Deployment"].contains(&key.0.as_str());
         self.components.values().all(|one| one.applied.keys().any(is_keeper))
     }
 
@@ -169,7 +170,8 @@ impl World {
         Err(format!("after {MOST_PASSES} passes something is still written: {all:?}"))
     }
 
-    fn pass(&mut self) -> Vec<String> {
+    /// A pass over the Manager, and over each component. Returns what was written.
+    pub(super) fn pass(&mut self) -> Vec<String> {
         let mut written = self.write_components();
         let keys: Vec<Key> = self.components.keys().cloned().collect();
         written.extend(keys.iter().flat_map(|key| self.pass_over(key)));
@@ -202,7 +204,8 @@ impl World {
             }
             let running = self.components.remove(&key);
             let running = running.map(|running| Running { object: stored.clone(), ..running });
-            let first = || Running { object: stored.clone(), applied: Objects::new(), refused: None };
+            let first =
+                || Running { object: stored.clone(), applied: Objects::new(), refused: None };
             self.components.insert(key, running.unwrap_or_else(first));
         }
         written
@@ -219,27 +222,32 @@ impl World {
             .chain(self.around.iter().cloned())
             .chain(running.applied.values().map(live));
         let cluster = ClusterState::of(documents.collect());
-        let made = cluster.intents(&cluster.object);
-        let status = cluster.status(&cluster.object);
+        let made = cluster.made(&cluster.object);
         let running = self.components.get_mut(of).unwrap();
         let mut written = Vec::new();
         running.refused = None;
         match made {
-            Ok(intents) => {
+            Ok((intents, mut status)) => {
+                // As if its pods were ready.
+                status["active"] = true.into();
+                running.object["status"] = status;
                 let wanted: Objects = intents
                     .iter()
                     .map(|intent| serde_json::to_value(&intent.object).unwrap())
                     .map(|object| (key(&object), object))
                     .collect();
                 // All else goes with its owner.
-                let is_over = |key: &Key| key.0 == "PodDisruptionBudget" && !wanted.contains_key(key);
-                let over: Vec<Key> = running.applied.keys().filter(|key| is_over(key)).cloned().collect();
+                let is_over =
+                    |key: &Key| key.0 == "PodDisruptionBudget" && !wanted.contains_key(key);
+                let over: Vec<Key> =
+                    running.applied.keys().filter(|key| is_over(key)).cloned().collect();
                 for key in over {
                     running.applied.remove(&key);
                     written.push(format!("{} {}", key.0, key.1));
                 }
                 for (key, object) in wanted {
-                    let is_so = running.applied.get(&key).map(without_secrets) == Some(without_secrets(&object));
+                    let is_so = running.applied.get(&key).map(without_secrets)
+                        == Some(without_secrets(&object));
                     if !is_so {
                         written.push(format!("{} {}", key.0, key.1));
                         running.applied.insert(key, object);
@@ -247,11 +255,6 @@ impl World {
                 }
             }
             Err(message) => running.refused = Some(message),
-        }
-        if let Ok(mut status) = status {
-            // As if its pods were ready.
-            status["active"] = true.into();
-            running.object["status"] = status;
         }
         written
     }
@@ -313,9 +316,9 @@ fn live(applied: &Value) -> Value {
 /// Whether what is there has all of that.
 fn covers(there: &Value, intent: &Value) -> bool {
     match (there, intent) {
-        (Value::Object(there), Value::Object(intent)) => {
-            intent.iter().all(|(key, value)| there.get(key).is_some_and(|there| covers(there, value)))
-        }
+        (Value::Object(there), Value::Object(intent)) => intent
+            .iter()
+            .all(|(key, value)| there.get(key).is_some_and(|there| covers(there, value))),
         (there, intent) => there == intent,
     }
 }

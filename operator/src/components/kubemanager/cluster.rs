@@ -146,7 +146,9 @@ mod tests {
             ("@credentials/given/token@", "/etc/kubernetes")
         );
         assert!(token_file(None).unwrap().1.is_none());
-        for wrong in ["token", "/token", "/etc/", "/etc/..", "/etc/a b", "/etc/$(id)", "/etc/../x/../"] {
+        for wrong in
+            ["token", "/token", "/etc/", "/etc/..", "/etc/a b", "/etc/$(id)", "/etc/../x/../"]
+        {
             assert!(token_file(Some(wrong)).is_err(), "{wrong}");
         }
     }
