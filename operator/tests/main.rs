@@ -20,4 +20,5 @@ mod pages;
 mod rendered_files;
 mod start_from_nothing;
 mod supervise;
+mod untouched;
 mod vrouter_start;

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use opensdn_deploy::Phase;
 use opensdn_deploy::names::operator::{NAME, NAMESPACE};
+use opensdn_deploy::{Phase, RenderError, Step, Values};
 use opensdn_reserved_port::ReservedPort;
 
 use crate::programs::program;
@@ -16,6 +16,8 @@ use crate::{Failed, Outcome, admin_port, installer};
 
 /// How long a replica may take to end by itself.
 const DRAIN: Duration = Duration::from_secs(20);
+/// The namespace whose components it looks after, unless others are named.
+const WATCHED: &str = "tf";
 
 /// The installed operator. Dropping it ends its processes; what it made stays.
 pub struct Operator {
@@ -25,6 +27,8 @@ pub struct Operator {
     introspect_interval: String,
     /// For how many seconds the Lease holds.
     lease: u32,
+    /// The namespaces for which it is installed.
+    watched: Vec<String>,
 }
 
 impl Operator {
@@ -37,6 +41,7 @@ impl Operator {
             // A replica ends where it cannot renew its Lease, and no kubelet starts it again here. With several
             // control planes on two cores an API server may not answer for longer than the default.
             lease: 60,
+            watched: vec![WATCHED.to_owned()],
         }
     }
 
@@ -71,20 +76,41 @@ impl Operator {
         operator.install_replicas(cluster, 1).await
     }
 
+    /// One for several namespaces, and no others.
+    ///
+    /// # Errors
+    /// Something of it cannot be installed or started.
+    pub async fn install_for(cluster: &Cluster, namespaces: &[&str]) -> Result<Self, Failed> {
+        let watched = namespaces.iter().map(|&one| one.to_owned()).collect();
+        let operator = Self { watched, ..Self::new() };
+        operator.install_replicas(cluster, 1).await
+    }
+
     async fn install_replicas(
         mut self,
         cluster: &Cluster,
         replicas: usize,
     ) -> Result<Self, Failed> {
-        for step in opensdn_deploy::operator()?.iter().filter(|step| step.phase < Phase::Program) {
+        for step in self.steps()?.iter().filter(|step| step.phase < Phase::Program) {
             installer::apply(cluster, step).await?;
         }
         let account = cluster.kubeconfig_for_service_account(NAMESPACE, NAME).await?;
+        let watched = self.watched.join(",");
         for number in 0..replicas {
-            self.add(cluster, &account, &format!("operator-{number}"), NAMESPACE, "tf")?;
+            self.add(cluster, &account, &format!("operator-{number}"), NAMESPACE, &watched)?;
         }
         (0..replicas).try_for_each(|number| self.start(number))?;
         Ok(self)
+    }
+
+    /// For other namespaces than that of the files it is installed with all else that there is.
+    fn steps(&self) -> Result<Vec<Step>, RenderError> {
+        if self.watched == [WATCHED] {
+            return opensdn_deploy::operator();
+        }
+        let mut values = Values::default();
+        values.operator.watched_namespaces.clone_from(&self.watched);
+        opensdn_deploy::render(&values)
     }
 
     /// Starts one for one namespace, in which its Lease is too, with a kubeconfig of the caller's.
