@@ -54,7 +54,7 @@ impl ComponentKind for Analytics {
                 File::of_pod("contrail-keystone-auth.conf", "common/keystone.ini"),
                 File::of_pod("analytics-nodemgr.conf", node_manager::CONFIGURATION),
                 File::of_pod("vnc_api_lib.ini", "common/vnc_api_lib.ini"),
-                File::shared("analytics-provisioner.env", provisioner::ENVIRONMENT),
+                provisioner::environment("analytics-provisioner.env"),
             ],
             values: values(given, &settings),
             volumes: [&node_manager::VOLUMES[..], &[logs("/var/log/contrail/analytics")]].concat(),

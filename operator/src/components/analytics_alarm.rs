@@ -61,7 +61,7 @@ impl ComponentKind for AnalyticsAlarm {
                 File::of_pod("kafka.config", "analyticsalarm/kafka.properties"),
                 File::of_pod("analytics-alarm-nodemgr.conf", node_manager::CONFIGURATION),
                 File::of_pod("vnc_api_lib.ini", "common/vnc_api_lib.ini"),
-                File::shared("analyticsalarm-provisioner.env", provisioner::ENVIRONMENT),
+                provisioner::environment("analyticsalarm-provisioner.env"),
             ],
             values: json!({
                 "kafka_port": KAFKA,

@@ -65,7 +65,7 @@ impl ComponentKind for AnalyticsSnmp {
                 File::of_pod("tf-topology", "analyticssnmp/tf-topology.ini"),
                 File::of_pod("analytics-snmp-nodemgr.conf", node_manager::CONFIGURATION),
                 File::of_pod("vnc_api_lib.ini", "common/vnc_api_lib.ini"),
-                File::shared("analyticssnmp-provisioner.env", provisioner::ENVIRONMENT),
+                provisioner::environment("analyticssnmp-provisioner.env"),
             ],
             values: json!({
                 "provisioner": {"ANALYTICS_SNMP_NODES": around.get("snmp_nodes")},

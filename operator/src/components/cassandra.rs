@@ -120,7 +120,7 @@ fn files(place: Place, reaper: bool) -> Vec<File> {
         File::of_pod("cqlshrc", "cassandra/cqlshrc.ini"),
         File::of_pod(place.configuration, "cassandra/nodemgr.ini"),
         File::of_pod("vnc_api_lib.ini", "common/vnc_api_lib.ini"),
-        File::shared("cassandra-provisioner.env", provisioner::ENVIRONMENT),
+        provisioner::environment("cassandra-provisioner.env"),
     ];
     if reaper {
         files.extend([

@@ -50,7 +50,7 @@ pub(super) fn files(workers: usize) -> Vec<File> {
     ];
     let mut files = vec![
         node_manager::SCRIPT,
-        File::watched("config-provisioner.env", provisioner::ENVIRONMENT),
+        provisioner::environment("config-provisioner.env"),
         File::watched("provision.conf", "config/provision.ini"),
     ];
     files.extend(scripts.map(|(name, template)| File::shared(name, template)));

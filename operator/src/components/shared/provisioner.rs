@@ -16,5 +16,8 @@ pub(in crate::components) fn container(node_type: &str) -> Container {
 /// What it runs.
 pub(in crate::components) const SCRIPT: File =
     File::shared("run-provisioner.sh", "common/run-provisioner.sh");
-/// The template of `WORD-provisioner.env`. The value `provisioner` has the variables that only this one has.
-pub(in crate::components) const ENVIRONMENT: &str = "common/provisioner.sh";
+/// `WORD-provisioner.env`, its variables. The value `provisioner` has those that only this one has. It names the members
+/// of Config: one that comes or goes restarts no pod of another component, for the script looks at the file again.
+pub(in crate::components) const fn environment(name: &'static str) -> File {
+    File::watched(name, "common/provisioner.sh")
+}
