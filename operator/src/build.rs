@@ -25,7 +25,7 @@ use sha2::{Digest as _, Sha256};
 use crate::kind::{Kind, Workload};
 use crate::names::{self, APPLIED};
 use crate::template::{TemplateError, Templates};
-pub(crate) use pod::tolerations;
+pub(crate) use pod::{pull_secrets, tolerations};
 pub use valid::{Claim, Home, Image, Members, Valid};
 
 /// Why the objects could not be made. All of it are errors of ours.

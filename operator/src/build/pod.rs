@@ -38,11 +38,6 @@ pub(super) fn build(valid: &Valid, home: Option<&Home>) -> PodSpec {
         let given = described.iter().filter(|one| valid.images.contains_key(one.name));
         given.map(|one| container::build(valid, one)).collect::<Vec<_>>()
     };
-    // The API server takes each name once.
-    let mut seen = BTreeSet::new();
-    let secrets = common.image_pull_secrets.iter().flatten();
-    let secrets = secrets.filter(|name| !name.is_empty() && seen.insert(name.as_str()));
-    let secrets: Vec<_> = secrets.map(|name| LocalObjectReference { name: name.clone() }).collect();
     PodSpec {
         affinity: Some(Affinity {
             node_affinity: home.map(|home| on_node(&home.node)).or(anywhere.then(on_control_plane)),
@@ -55,7 +50,7 @@ pub(super) fn build(valid: &Valid, home: Option<&Home>) -> PodSpec {
             .filter(|init| !init.is_empty()),
         dns_policy: Some("ClusterFirstWithHostNet".to_owned()),
         host_network: Some(true),
-        image_pull_secrets: Some(secrets).filter(|secrets| !secrets.is_empty()),
+        image_pull_secrets: pull_secrets(common),
         node_selector: selector,
         priority_class_name: Some("system-node-critical".to_owned()),
         security_context: Some(PodSecurityContext {
@@ -134,7 +129,16 @@ fn one_on_a_node(valid: &Valid) -> PodAntiAffinity {
     }
 }
 
-/// Those that are given; else everything, as the network must be there before a node is ready.
+/// The Secrets with the logins of registries, if there are any: each once, as the API server takes it, and in one order, for that in
+/// which they are given means nothing, and would make another template.
+pub(crate) fn pull_secrets(common: &PodConfiguration) -> Option<Vec<LocalObjectReference>> {
+    let names = common.image_pull_secrets.iter().flatten().filter(|name| !name.is_empty());
+    let names: BTreeSet<_> = names.cloned().collect();
+    let secrets = names.into_iter().map(|name| LocalObjectReference { name });
+    Some(secrets.collect()).filter(|secrets: &Vec<_>| !secrets.is_empty())
+}
+
+/// Those that are given, in one order as well; else everything, as the network must be there before a node is ready.
 pub(crate) fn tolerations(common: &PodConfiguration) -> Vec<Toleration> {
     let everything = |effect: &str| Toleration {
         effect: Some(effect.to_owned()),
@@ -145,8 +149,13 @@ pub(crate) fn tolerations(common: &PodConfiguration) -> Vec<Toleration> {
     let Some(given) = given else {
         return vec![everything("NoSchedule"), everything("NoExecute")];
     };
-    let given = given.iter().cloned();
+    let mut given = given.clone();
+    given.sort_by_cached_key(|one| {
+        let one = one.clone();
+        (one.key, one.operator, one.value, one.effect, one.toleration_seconds)
+    });
     given
+        .into_iter()
         .map(|one| Toleration {
             effect: one.effect,
             key: one.key,

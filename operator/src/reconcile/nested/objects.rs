@@ -1,14 +1,14 @@
 //! All objects of a component of a nested cluster (pure): those of the renderer, as the operator's own.
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
-use k8s_openapi::api::core::v1::{LocalObjectReference, PodTemplateSpec, Secret};
+use k8s_openapi::api::core::v1::{PodTemplateSpec, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::DynamicObject;
 use opensdn_nested_workloads::{InvalidInputs, SecretKey, Workloads, render};
 
 use super::Described;
 use crate::build::certificates::Data;
-use crate::build::{Intent, intent, owner, tolerations};
+use crate::build::{Intent, intent, owner, pull_secrets, tolerations};
 use crate::kind::Kind;
 use crate::names::{self, STOPPED};
 use crate::reconcile::Error;
@@ -160,10 +160,8 @@ fn shared<'t>(
     let template = template?;
     let labels = template.metadata.get_or_insert_default().labels.get_or_insert_default();
     labels.extend(described.instance.labels());
-    let secrets = described.common.image_pull_secrets.iter().flatten();
-    let secrets: Vec<_> = secrets.map(|name| LocalObjectReference { name: name.clone() }).collect();
     if let Some(pod) = template.spec.as_mut() {
-        pod.image_pull_secrets = Some(secrets).filter(|secrets| !secrets.is_empty());
+        pod.image_pull_secrets = pull_secrets(&described.common);
     }
     Some(template)
 }
