@@ -66,6 +66,17 @@ pub trait Ensemble: Debug + Send + Sync {
         Box::pin(std::future::ready(Ok(None)))
     }
 
+    /// Whether what runs there was a member and has left for good: it comes again only when it is started again. Asked of who is to
+    /// be a member and is none.
+    fn has_left<'a>(
+        &'a self,
+        access: &'a Access,
+        address: &'a str,
+    ) -> BoxFuture<'a, Result<bool, ChangeError>> {
+        let _ = (access, address);
+        Box::pin(std::future::ready(Ok(false)))
+    }
+
     /// Asks each of these addresses.
     fn look<'a>(&'a self, access: &'a Access, addresses: &'a [String]) -> BoxFuture<'a, Answers>;
 

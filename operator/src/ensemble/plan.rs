@@ -27,6 +27,8 @@ pub struct Situation<'a> {
     pub joins: Joins,
     /// How a member goes.
     pub leaves: Leaves,
+    /// Where one runs that has left, and comes again only when it is started again.
+    pub left: &'a BTreeSet<String>,
 }
 
 /// What matters of a pod.
@@ -166,6 +168,10 @@ fn join(now: &Situation<'_>, missing: &str) -> Step {
             Some(id) => Step::Change(Change::Add(Member { id: *id, host: pod.address.clone() })),
             None => Step::Wait(format!("waits for files for {}", pod.address)),
         };
+    }
+    if let Some(pod) = new.clone().find(|pod| now.left.contains(&pod.address)) {
+        let why = "its member has left, and is to come again";
+        return Step::Restart { pod: pod.pod.clone(), why };
     }
     if let Some(pod) = new.next() {
         return Step::Wait(format!("waits for {} to catch up with the others", pod.address));

@@ -70,6 +70,14 @@ impl Ensemble for Nodes {
         view: &'a View,
     ) -> BoxFuture<'a, Result<Option<String>, ChangeError>> {
         async move {
+            // It was to go and is to stay: of its own it does not turn back.
+            let rows = rows(access, &view.leader).await?;
+            if let Some(row) = rows.iter().find(|row| row.state == State::Leaving) {
+                return Ok(Some(format!(
+                    "the member on {} leaves, and comes again then",
+                    row.host
+                )));
+            }
             let hosts: Vec<&str> = view.serving.iter().map(String::as_str).collect();
             if let Some(what) = repair(access, &hosts).await? {
                 return Ok(Some(what));
@@ -79,6 +87,15 @@ impl Ensemble for Nodes {
             self.replicate(access, &view.leader, &hosts, next).await
         }
         .boxed()
+    }
+
+    fn has_left<'a>(
+        &'a self,
+        access: &'a Access,
+        address: &'a str,
+    ) -> BoxFuture<'a, Result<bool, ChangeError>> {
+        // No probe ends it then: it must not be started again while it is not wanted.
+        async move { Ok(manage(access, address, &["mode"]).await? == "DECOMMISSIONED") }.boxed()
     }
 
     fn may_spare<'a>(

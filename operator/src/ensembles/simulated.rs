@@ -109,6 +109,14 @@ impl Ensemble for Service {
     ) -> BoxFuture<'a, Result<(), ChangeError>> {
         ready(self.change(view, change)).boxed()
     }
+
+    fn has_left<'a>(
+        &'a self,
+        _: &'a Access,
+        address: &'a str,
+    ) -> BoxFuture<'a, Result<bool, ChangeError>> {
+        ready(Ok(self.left(address))).boxed()
+    }
 }
 
 impl Service {
@@ -128,6 +136,13 @@ impl Service {
         addresses.iter().map(answer).collect()
     }
 
+    /// Whether it does not come again by itself, though it runs.
+    fn left(&self, address: &str) -> bool {
+        let all = self.all.lock();
+        let has_left = |list: &List| list.left.contains(address);
+        self.joins != Joins::WhenAdded && all.get(&self.uid).is_some_and(has_left)
+    }
+
     fn change(&self, view: &View, change: &Change) -> Result<(), ChangeError> {
         let mut all = self.all.lock();
         let list = all.entry(self.uid.clone()).or_default();
@@ -139,7 +154,10 @@ impl Service {
             Change::Add(member) => list.members.push(member.clone()),
             Change::Remove(member) => {
                 list.members.retain(|other| other.host != member.host);
-                list.left.insert(member.host.clone());
+                // Of one whose pod has ended nothing runs on.
+                if self.ready.contains(&member.host) {
+                    list.left.insert(member.host.clone());
+                }
             }
         }
         Ok(())

@@ -15,6 +15,7 @@ use super::{Context, Error, delete_pod, live, volumes};
 use crate::build::{Members, Valid};
 use crate::canary::{HELD, ON_HOLD, Pace};
 use crate::ensemble::plan::{Seat, Situation, Step, make_stuck_again, next};
+use crate::ensemble::record::Record;
 use crate::ensemble::{Access, Change, Ensemble, Leaves, View};
 use crate::ensembles::simulated::Pods;
 use crate::exec::InPods;
@@ -104,33 +105,64 @@ pub(super) async fn plan(
         }
         Ok(view) => {
             members.record = members.record.as_seen(&view).with(&valid.addresses);
-            let step = if members.had_quorum {
-                let record = &members.record;
-                let (joins, leaves) = (ensemble.joins(), ensemble.leaves());
-                let situation =
-                    Situation { wanted: &wanted, view: &view, pods: &seats, record, joins, leaves };
-                let step = held(next(&situation), &seats, &valid.pace);
-                let step = when_others_are_ready(step, &seats, &fetched.pods);
-                match when_its_volume_stays(step, fetched, valid) {
-                    Step::Settled => tend(ctx, &*ensemble, &access, &view).await,
-
-                    step => if_spared(&*ensemble, &access, &view, &seats, step).await,
-                }
-            } else {
-                // Before anything is changed it is on record that the service is not to be started from nothing.
-                Step::Wait("the members serve for the first time".to_owned())
-            };
+            // Before anything is changed it is on record that the service is not to be started from nothing.
+            let step = Step::Wait("the members serve for the first time".to_owned());
+            let mut plan = Plan { ensemble, access, view, step };
+            if members.had_quorum {
+                plan.step = decide(ctx, fetched, valid, &plan, &members.record, &seats).await;
+            }
             members.had_quorum = true;
-            say(&mut members, &valid.nodes, &step);
-            let is_settled = step == Step::Settled;
+            say(&mut members, &valid.nodes, &plan.step);
+            let is_settled = plan.step == Step::Settled;
             // As it will be with what was just recorded.
             let seen = format!("{wanted:?} {seats:?} {:?} {:?}", members.record, valid.pace);
             ctx.settled.set(&uid, is_settled.then_some(seen));
-            Some(Plan { ensemble, access, view, step })
+            Some(plan)
         }
     };
     valid.members = Some(members);
     Ok(plan)
+}
+
+/// What is done next, by what the service says.
+async fn decide(
+    ctx: &Context,
+    fetched: &Fetched,
+    valid: &Valid,
+    Plan { ensemble, access, view, .. }: &Plan,
+    record: &Record,
+    seats: &[Seat],
+) -> Step {
+    let wanted = &addresses_of(&valid.nodes)[..];
+    let left = &left(&**ensemble, access, view, wanted, seats).await;
+    let (joins, leaves) = (ensemble.joins(), ensemble.leaves());
+    let step = next(&Situation { wanted, view, pods: seats, record, joins, leaves, left });
+    let step = held(step, seats, &valid.pace);
+    let step = when_others_are_ready(step, seats, &fetched.pods);
+    match when_its_volume_stays(step, fetched, valid) {
+        Step::Settled => tend(ctx, &**ensemble, access, view).await,
+        step => if_spared(&**ensemble, access, view, seats, step).await,
+    }
+}
+
+/// Where one runs that is to be a member, and has left.
+async fn left(
+    ensemble: &dyn Ensemble,
+    access: &Access,
+    view: &View,
+    wanted: &[String],
+    seats: &[Seat],
+) -> BTreeSet<String> {
+    let mut left = BTreeSet::new();
+    let is_asked =
+        |seat: &&Seat| wanted.contains(&seat.address) && !view.has(&seat.address) && !seat.is_going;
+    for seat in seats.iter().filter(is_asked) {
+        // One that does not answer is on its way, as far as is known, and is asked again.
+        if ensemble.has_left(access, &seat.address).await.unwrap_or(false) {
+            left.insert(seat.address.clone());
+        }
+    }
+    left
 }
 
 /// An Upgrade has one pod replaced first: the others wait while it looks at that. After a stop they wait as well.

@@ -27,6 +27,8 @@ struct Placed {
     is_outdated: bool,
     has_lost_data: bool,
     is_stuck: bool,
+    /// Its member has left by a command, and the pod runs on.
+    has_left: bool,
 }
 
 fn addresses(all: &[&str]) -> Vec<String> {
@@ -100,15 +102,12 @@ impl World {
             } else {
                 pod.serves = !pod.has_lost_data
                     && !pod.is_stuck
+                    && !pod.has_left
                     && !self.lost.contains(&pod.address)
                     && (members.contains(&pod.address) || !waits_for_all);
             }
         }
-        // One that has left by a command does not come again.
-        let has_left = |one: &str| {
-            self.joins == Joins::ByStreaming && !self.wanted.iter().any(|wanted| wanted == one)
-        };
-        let is_new = |one: &String| !self.has(one) && !has_left(one);
+        let is_new = |one: &String| !self.has(one);
         let new: Vec<_> = self.serving().into_iter().filter(is_new).collect();
         if self.joins != Joins::WhenAdded && !new.is_empty() {
             let [host] = new.as_slice() else { panic!("{new:?} come at once") };
@@ -188,8 +187,11 @@ impl World {
             })
             .collect();
         let (joins, leaves) = (self.joins, self.leaves);
+        let left = self.pods.values().filter(|pod| pod.has_left);
+        let left = &left.map(|pod| pod.address.clone()).collect();
         let Self { wanted, record, .. } = &*self;
-        let step = next(&Situation { wanted, view: &view, pods: &seats, record, joins, leaves });
+        let (view, pods) = (&view, &seats[..]);
+        let step = next(&Situation { wanted, view, pods, record, joins, leaves, left });
         self.act(&step);
         step
     }
@@ -216,7 +218,8 @@ impl World {
                 assert!(stays.clone().all(|one| serving.contains(&one.host)), "{member:?}");
                 self.members.retain(|one| one != member);
                 for pod in self.pods.values_mut().filter(|pod| pod.address == member.host) {
-                    // As the script does: it joins, unless no files are there for it.
+                    // One that has lost its data joins, as the script has it, unless no files are there for it.
+                    pod.has_left = self.joins != Joins::WhenAdded && pod.serves;
                     pod.has_lost_data = false;
                     pod.serves = false;
                 }
@@ -298,6 +301,29 @@ fn members_come_and_go_one_at_a_time_with_all_that_stay_serving() {
             world.settle();
             world.wanted = addresses(&["a", "b", "c"]);
             world.settle();
+        }
+    }
+}
+
+#[test]
+fn whatever_is_turned_back_in_the_middle_ends_as_if_it_had_been_wanted_all_the_time() {
+    for seed in 0..300 {
+        let (three, five) = (["a", "b", "c"], ["a", "b", "c", "d", "e"]);
+        for (first, then) in [(&three[..], &five[..]), (&five, &three), (&five, &["b", "d", "e"])] {
+            let all = [
+                World::new(first, seed),
+                World::of_its_own(first, seed),
+                World::streaming(first, seed),
+            ];
+            for mut world in all.into_iter().flat_map(World::and_at_home) {
+                world.wanted = addresses(then);
+                for _ in 0..world.chance(24) {
+                    world.pass_time();
+                    world.step();
+                }
+                world.wanted = addresses(first);
+                world.settle();
+            }
         }
     }
 }
