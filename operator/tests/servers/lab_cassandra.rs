@@ -465,6 +465,9 @@ async fn what_is_stored_follows_the_members_that_come_and_go() {
     stage.remove(&leaving).await;
     assert_eq!((stage.factor(a).await.as_str(), stage.rows(a, ALL).await), ("2", ROWS));
     assert_eq!(stage.pods.manage(c, &["alive"]).code, 0, "it waits for its pod to end");
+    let has_left = async |host| stage.cluster.ensemble().has_left(&stage.access(), host).await;
+    let said = (has_left(c).await.unwrap(), has_left(a).await.unwrap());
+    assert_eq!(said, (true, false), "by which it is started again, where it is wanted once more");
     stage
         .cluster
         .ensemble()
