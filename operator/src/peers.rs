@@ -189,7 +189,14 @@ fn peer(
     let settings = part("/spec/serviceConfiguration");
     let network = settings.get("dataSubnet").and_then(Value::as_str).and_then(Network::parse);
     let (mut addresses, mut listens) = (Vec::new(), BTreeMap::new());
-    for node in nodes_of(nodes, selector.as_ref(), workload) {
+    let mut homes = nodes_of(nodes, selector.as_ref(), workload);
+    // Where no node is wanted no pod is taken away, and others are to find those that there are.
+    if homes.is_empty() {
+        let pods = status.nodes.iter().flat_map(BTreeMap::values);
+        let places: Vec<&String> = pods.filter_map(|pod| pod.hostname.as_ref()).collect();
+        homes = nodes.iter().filter(|node| places.contains(&&node.name)).cloned().collect();
+    }
+    for node in homes {
         let Some(address) = node.address else { continue };
         let mut all = iter::once(&address).chain(&node.others);
         let known = network.and_then(|network| all.find(|one| network.has(one))).cloned();
@@ -277,6 +284,22 @@ mod tests {
         let facts = Component::of_kind("QueryEngine").unwrap();
         assert_eq!(peers.missing(facts), ["Cassandra", "Zookeeper", "Rabbitmq", "Config"]);
         assert_eq!(peers.first_not_active(facts).map(Peer::title), Some("Analytics a".into()));
+    }
+
+    #[test]
+    fn where_no_node_is_wanted_members_are_known_by_the_pods_that_there_are() {
+        let nodes = [("a", "192.0.2.1"), ("b", "192.0.2.2"), ("c", "192.0.2.3")]
+            .map(|(name, address)| node(name, address, json!({"cache": ""})));
+        let of = |label: &str| {
+            let spec = json!({"commonConfiguration": {"nodeSelector": {label: ""}}});
+            let pods = json!({"r-0": {"hostname": "c", "ip": "192.0.2.3"}, "r-1": {"hostname": "a", "ip": "192.0.2.1"}});
+            let redis =
+                object("Redis", "r", None, json!({"spec": spec, "status": {"nodes": pods}}));
+            let it = object("Webui", "w", None, json!({}));
+            peers(&it, &[redis], &nodes).first("Redis").unwrap().addresses.clone()
+        };
+        assert_eq!(of("typo"), ["192.0.2.1", "192.0.2.3"]);
+        assert_eq!(of("cache"), ["192.0.2.1", "192.0.2.2", "192.0.2.3"]);
     }
 
     #[test]
