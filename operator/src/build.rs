@@ -91,7 +91,7 @@ pub fn build(
     if let Some(budget) = disruption_budget::build(&owner) {
         intents.push(intent(Kind::PodDisruptionBudget, &budget)?);
     }
-    if is_started {
+    if is_started && valid.refused_tolerations.is_none() {
         intents.extend(keepers(&owner, &files.digest)?);
     }
     Ok(intents)

@@ -39,7 +39,9 @@ pub fn label_selector(kind: Kind) -> String {
 fn prune(kind: Kind, mut object: DynamicObject) -> DynamicObject {
     object.metadata.managed_fields = None;
     let parts: &[&str] = match kind {
-        Kind::Node => &["/spec/unschedulable", "/status/addresses", "/status/conditions"],
+        Kind::Node => {
+            &["/spec/unschedulable", "/spec/taints", "/status/addresses", "/status/conditions"]
+        }
         Kind::Pod => &[
             "/spec/nodeName",
             "/spec/containers",

@@ -1,9 +1,12 @@
 //! Nodes, as the operator sees them, and which of them a component runs on.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
+use k8s_openapi::api::core::v1::Toleration;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
+use serde_json::Value;
 
 use crate::kind::Workload;
 use crate::names::{ADDRESSES, DRAINED_FOR};
@@ -32,6 +35,47 @@ pub struct Node {
     pub drained_for: Option<String>,
     /// Whether its kubelet does not answer, or says that it cannot run pods.
     pub is_lost: bool,
+    /// What keeps pods away that do not tolerate it.
+    pub taints: Vec<Taint>,
+}
+
+/// A taint that keeps pods away, and is not one that Kubernetes sets and that pods of DaemonSets tolerate anyway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taint {
+    key: String,
+    value: String,
+    effect: String,
+}
+
+impl Taint {
+    /// As the API server has it.
+    fn of(taint: &Value) -> Option<Self> {
+        let [key, value, effect] =
+            ["/key", "/value", "/effect"].map(|pointer| text(taint, pointer).to_owned());
+        let is_kubernetes = key.starts_with("node.kubernetes.io/");
+        let keeps_away = ["NoSchedule", "NoExecute"].contains(&effect.as_str());
+        (keeps_away && !is_kubernetes).then_some(Self { key, value, effect })
+    }
+
+    /// Whether a pod with these tolerations may come there.
+    #[must_use]
+    pub fn is_tolerated(&self, by: &[Toleration]) -> bool {
+        let is = |given: &Option<String>, own: &str| {
+            given.as_deref().is_none_or(|given| given.is_empty() || given == own)
+        };
+        by.iter().any(|one| {
+            let exists = one.operator.as_deref() == Some("Exists");
+            let fits = exists || one.value.as_deref().unwrap_or_default() == self.value;
+            is(&one.effect, &self.effect) && is(&one.key, &self.key) && fits
+        })
+    }
+}
+
+impl fmt::Display for Taint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = if self.value.is_empty() { "" } else { "=" };
+        write!(f, "{}{value}{}:{}", self.key, self.value, self.effect)
+    }
 }
 
 impl Node {
@@ -75,6 +119,7 @@ impl Node {
             others,
             drained_for,
             is_lost,
+            taints: list(&node.data, "/spec/taints").filter_map(Taint::of).collect(),
         }
     }
 }

@@ -235,6 +235,7 @@ mod tests {
             others: Vec::new(),
             drained_for: None,
             is_lost: false,
+            taints: Vec::new(),
         }
     }
 

@@ -24,6 +24,7 @@ mod pod_of_node;
 pub(crate) mod signer;
 pub mod status;
 mod take_over;
+mod tolerations;
 pub mod validate;
 mod volumes;
 
@@ -255,6 +256,7 @@ async fn pass(
     };
     let why;
     let refused = valid.refused_ca.as_ref().or(valid.refused_volume.as_ref());
+    let refused = refused.or(valid.refused_tolerations.as_ref());
     let outcome = match (&made, refused) {
         // All else is done, with the CA before it, and with volumes as they are.
         (Ok(_), Some(why)) => Outcome::Failed(&valid, why),

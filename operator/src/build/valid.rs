@@ -55,6 +55,8 @@ pub struct Valid {
     pub refused_ca: Option<String>,
     /// Why volumes are not as the settings say, while all else is.
     pub refused_volume: Option<String>,
+    /// Why tolerations are not as the settings say, and its DaemonSet stays as it is.
+    pub refused_tolerations: Option<String>,
     /// How an Upgrade has its pods replaced.
     pub pace: Pace,
     /// Whether its pods stay as tf-operator has made them.
@@ -251,6 +253,7 @@ pub(crate) mod tests {
             others: Vec::new(),
             drained_for: None,
             is_lost: false,
+            taints: Vec::new(),
         };
         Valid {
             instance: Instance { word: "w".into(), name: "n".into() },
@@ -272,6 +275,7 @@ pub(crate) mod tests {
             doubt: None,
             refused_ca: None,
             refused_volume: None,
+            refused_tolerations: None,
             as_before: false,
             pace: Pace::default(),
         }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::fetch::Fetched;
-use super::{nested, status, volumes};
+use super::{nested, status, tolerations, volumes};
 use crate::build::certificates::parts;
 use crate::build::{Image, Members, Valid};
 use crate::component::{ComponentKind, Description, Given as About, SettingsError, word};
@@ -122,10 +122,12 @@ pub fn validate(component: &dyn ComponentKind, fetched: &Fetched) -> Result<Vali
         doubt,
         refused_ca: None,
         refused_volume: None,
+        refused_tolerations: None,
         pace: fetched.pace.clone(),
         as_before: false,
     };
     volumes::settle(fetched, &mut valid);
+    valid.refused_tolerations = tolerations::refused(fetched, &valid);
     Ok(valid)
 }
 

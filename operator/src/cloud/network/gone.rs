@@ -161,6 +161,7 @@ mod tests {
             others: others.iter().map(|one| (*one).to_owned()).collect(),
             drained_for: None,
             is_lost: false,
+            taints: Vec::new(),
         };
         let nodes =
             [node("master1", Some("10.0.0.1"), &["10.1.0.1"]), node("c2.example.com", None, &[])];
