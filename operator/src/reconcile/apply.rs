@@ -58,6 +58,10 @@ pub(super) async fn apply(
         |one: &Intent| one.kind == Kind::StatefulSet && one.object.annotations().contains_key(NODE);
     // Without a node there are none, and those that there are stay.
     let has_homes = intents.iter().any(is_home);
+    let mut kinds = intents.iter().map(|one| one.kind);
+    let mut owned = fetched.owned.keys().map(|(kind, _)| *kind);
+    let stays_as_it_is =
+        owned.any(|kind| kind == Kind::StatefulSet) && kinds.all(|kind| kind != Kind::StatefulSet);
     let mut written: Vec<Kind> = Vec::new();
     // Volumes have been looked at before.
     for intent in intents.iter().filter(|intent| intent.kind != Kind::PersistentVolumeClaim) {
@@ -79,7 +83,7 @@ pub(super) async fn apply(
         // Only a budget is wanted at one time and not at another, and the StatefulSet of a node that has been given up and its pod
         // has ended; all else goes with its owner. Anyone who may make objects can give them our label and owner.
         let is_over = match kind {
-            Kind::PodDisruptionBudget => true,
+            Kind::PodDisruptionBudget => !stays_as_it_is,
             Kind::StatefulSet => has_homes && live.annotations().contains_key(NODE),
             _ => false,
         };
