@@ -76,7 +76,7 @@ impl World {
     async fn record(&self, ensemble: (&str, &str)) -> Value {
         let set = get(&self.sandbox, ["statefulset", &set_of(ensemble)]).await;
         let text = set["metadata"]["annotations"]["opensdn.io/ensemble"].as_str();
-        let record = serde_json::from_str(text.unwrap_or_default()).unwrap_or_default();
+        let record: Value = serde_json::from_str(text.unwrap_or_default()).unwrap_or_default();
         json!({"record": record, "replicas": set["spec"]["replicas"]})
     }
 

@@ -77,7 +77,7 @@ async fn running() -> Result<(Sandbox, Operator), Failed> {
     send(&sandbox, &["create"], &manager(ELSEWHERE, "tf")).await?.success();
     for site in &SITES {
         let label = format!("site={}", site.namespace);
-        kubectl(&sandbox, &[&["label", "nodes"], &site.nodes[..], &[&label]].concat())
+        kubectl(&sandbox, &[&["label", "nodes"], &site.nodes[..], &[label.as_str()]].concat())
             .await?
             .success();
     }
