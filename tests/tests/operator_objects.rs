@@ -1,6 +1,8 @@
 //! The rules by which the campaign (`operator/tests/campaign`) knows what the API server would refuse of the operator's objects are the
 //! API server's own: asked for all objects of the golden files, and for what becomes of them when single values are replaced.
 
+#![allow(clippy::indexing_slicing, reason = "JSON of a test, and the line says where")]
+
 #[path = "../../operator/tests/campaign/accepted.rs"]
 mod accepted;
 

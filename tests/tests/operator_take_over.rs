@@ -225,6 +225,16 @@ async fn a_label_is_away_for_a_moment(world: &World) -> Outcome {
     Ok(())
 }
 
+/// A pod that is lost is there once more.
+async fn comes_back(world: &World, pods: &Pods, name: &str) -> Outcome {
+    // Its successor of the same name is there at once, and kubectl would wait for that to go, too.
+    let delete = ["-n", "tf", "delete", "pod", "--wait=false", name];
+    kubectl(&world.sandbox, &delete).await?.success();
+    let is_back = async || pods.by_name()[name] == 2 && world.is_ready().await;
+    eventually_within(WHOLE, "what is lost comes back", is_back).await;
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_of_tf_operator_stays_as_it_is_until_an_upgrade_replaces_each_pod_once() -> Outcome
 {
@@ -246,14 +256,7 @@ async fn a_cluster_of_tf_operator_stays_as_it_is_until_an_upgrade_replaces_each_
     // Also for another operator, which has seen nothing of what the first one thought.
     world.operator.kill(0);
     world.operator.start(0)?;
-    // Its successor of the same name is there at once, and kubectl would wait for that to go, too.
-    let delete = ["-n", "tf", "delete", "pod", "--wait=false", "redis1-redis-statefulset-1"];
-    kubectl(&world.sandbox, &delete).await?.success();
-    let is_back = async || {
-        let number = pods.by_name();
-        number["redis1-redis-statefulset-1"] == 2 && world.is_ready().await
-    };
-    eventually_within(WHOLE, "what is lost comes back", is_back).await;
+    comes_back(&world, &pods, "redis1-redis-statefulset-1").await?;
     assert_eq!(as_before(&world).await, [true; KINDS.len()], "it is said of each");
     let specs = |sets: &[Value]| sets.iter().map(|set| set["spec"].clone()).collect::<Vec<_>>();
     assert_eq!(specs(&stateful_sets(&world).await?), specs(&before));
@@ -283,7 +286,11 @@ async fn a_cluster_of_tf_operator_stays_as_it_is_until_an_upgrade_replaces_each_
     assert_eq!(world.tags().await?, ["R24.1.1"]);
     assert_eq!(passwords(&world).await["password"], of_rabbitmq["password"]);
     assert_eq!(as_before(&world).await, [false; KINDS.len()]);
-    assert_eq!(files().await, of_redis, "pods of tf-operator that still ran would all have started their daemons again");
+    assert_eq!(
+        files().await,
+        of_redis,
+        "pods of tf-operator that still ran would all have started their daemons again"
+    );
     let most = pods.most_away();
     assert!(most.values().all(|away| away.len() <= 1), "{most:?}");
     let mut number = pods.by_name();

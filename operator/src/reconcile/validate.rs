@@ -98,10 +98,8 @@ pub fn validate(component: &dyn ComponentKind, fetched: &Fetched) -> Result<Vali
     let stopped = names::stopped(&fetched.object, fetched.manager.as_deref());
     let waits_for = waits_for(component, fetched, &instance, &description);
     volumes::are_as_before(fetched, &description)?;
-    let members = description
-        .ensemble
-        .is_some()
-        .then(|| members(fetched, &instance, &description, &nodes, &addresses));
+    let counts = description.ensemble.is_some();
+    let members = counts.then(|| members(fetched, &instance, &description, &nodes, &addresses));
     let mut valid = Valid {
         instance,
         workload,

@@ -70,6 +70,8 @@ impl Change {
         let path = self.pointer.split('/').filter(|key| !OF_ALL.contains(key));
         let path = path.filter(|key| key.parse::<usize>().is_err());
         let mut names: Vec<String> = path.map(str::to_owned).collect();
+        // Also where that is all of them.
+        names.extend(self.pointer.rsplit('/').next().map(str::to_owned));
         names_in(self.value.as_ref().unwrap_or(&Value::Null), &mut names);
         names
     }
