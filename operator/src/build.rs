@@ -24,7 +24,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::kind::{Kind, Workload};
 use crate::names::{self, APPLIED};
-use crate::template::{TemplateError, Templates};
+use crate::object::field_with;
+use crate::template::{LINE_BREAKS, TemplateError, Templates};
 pub(crate) use pod::{pull_secrets, tolerations};
 pub use valid::{Claim, Home, Image, Members, Valid};
 
@@ -34,6 +35,8 @@ pub use valid::{Claim, Home, Image, Members, Valid};
 pub enum BuildError {
     #[error(transparent)]
     Template(#[from] TemplateError),
+    #[error("spec{field} has a line break, which no file takes: take it out")]
+    LineBreak { field: String, source: TemplateError },
     #[error("write {kind} as JSON")]
     Json { kind: &'static str, source: serde_json::Error },
 }
@@ -71,7 +74,7 @@ pub fn build(
     let owner = Owner { object, valid };
     // Without a node it would be made with nothing to do, and an old one keeps its size.
     let is_started = !valid.nodes.is_empty() && valid.waits_for.is_none();
-    let files = config_map::files(templates, valid)?;
+    let files = config_map::files(templates, valid).map_err(|error| named(error, object))?;
     let mut intents = vec![
         intent(Kind::ServiceAccount, &service_account::build(&owner))?,
         intent(Kind::ConfigMap, &config_map::build(&owner, files.all, is_started))?,
@@ -95,6 +98,18 @@ pub fn build(
         intents.extend(keepers(&owner, &files.digest)?);
     }
     Ok(intents)
+}
+
+/// With the field, where it is a value of the object that cannot be written.
+fn named(error: BuildError, object: &DynamicObject) -> BuildError {
+    let has_line_break = |text: &str| text.contains(LINE_BREAKS);
+    let field = object.data.get("spec").and_then(|spec| field_with(spec, &has_line_break));
+    match (error, field) {
+        (BuildError::Template(source), Some(field)) if source.is_line_break() => {
+            BuildError::LineBreak { field, source }
+        }
+        (error, _) => error,
+    }
 }
 
 /// What keeps the pods, and before it the volumes, where each node has one.

@@ -46,3 +46,23 @@ pub fn condition<'a>(object: &'a DynamicObject, type_: &str) -> Option<&'a Value
 pub fn list<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
     value.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
 }
+
+/// The first field below a value whose name or text is such, as `.a[0].b`. What a container runs may be anything.
+pub(crate) fn field_with(value: &Value, is_such: &impl Fn(&str) -> bool) -> Option<String> {
+    let below = |field: String, value: &Value| Some(field + &field_with(value, is_such)?);
+    match value {
+        Value::String(text) => is_such(text).then(String::new),
+        Value::Array(items) => {
+            items.iter().enumerate().find_map(|(at, item)| below(format!("[{at}]"), item))
+        }
+        Value::Object(fields) => {
+            let fields = fields.iter().filter(|(name, _)| *name != "command");
+            let mut fields = fields.map(|(name, value)| (format!(".{name}"), is_such(name), value));
+            fields.find_map(|(name, is_such, value)| match is_such {
+                true => Some(name),
+                false => below(name, value),
+            })
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
+}

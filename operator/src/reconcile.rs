@@ -322,7 +322,8 @@ async fn make_so(
     }
     let passwords = own_passwords(ctx, fetched, valid).await?;
     let secrets = Secrets { certificates: parts, passwords };
-    let intents = build(&ctx.templates, &fetched.object, valid, secrets)?;
+    let intents =
+        build(&ctx.templates, &fetched.object, valid, secrets).map_err(refused_or_failed)?;
     if let Some(why) = volumes::apply(ctx, fetched, valid, &intents).await? {
         valid.refused_volume.get_or_insert(why);
     }
@@ -344,6 +345,16 @@ async fn make_so(
         poll,
     ];
     Ok(Action::requeue(until.into_iter().flatten().min().unwrap_or(LONGEST_PAUSE)))
+}
+
+/// What a user has written is for him to put right; all else is tried again.
+fn refused_or_failed(error: BuildError) -> Error {
+    match &error {
+        BuildError::LineBreak { .. } => {
+            Error::Refused(Invalid { reason: "UnreadableSpec", message: error_chain(&error) })
+        }
+        _ => error.into(),
+    }
 }
 
 /// Of a service that does not count its members: has the next pod go that is to be another one, by what was applied: a template

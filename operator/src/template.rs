@@ -28,6 +28,17 @@ pub struct TemplateError {
     source: Error,
 }
 
+/// What a value has that no file takes.
+pub(crate) const LINE_BREAKS: [char; 3] = ['\n', '\r', '\0'];
+const HAS_LINE_BREAK: &str = "a value has a line break";
+
+impl TemplateError {
+    /// Whether a value is the reason, and not the template.
+    pub(crate) fn is_line_break(&self) -> bool {
+        self.source.detail() == Some(HAS_LINE_BREAK)
+    }
+}
+
 /// All templates, parsed once.
 #[derive(Debug)]
 pub struct Templates {
@@ -95,8 +106,8 @@ fn written(format: &str, value: &Value) -> Result<String, Error> {
         ValueKind::String => value.to_string(),
         kind => return Err(refused(&format!("a value is neither text nor number but {kind}"))),
     };
-    if text.contains(['\n', '\r', '\0']) {
-        return Err(refused("a value has a line break"));
+    if text.contains(LINE_BREAKS) {
+        return Err(refused(HAS_LINE_BREAK));
     }
     Ok(match format {
         JSON => serde_json::Value::String(text).to_string(),

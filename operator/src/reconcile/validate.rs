@@ -17,6 +17,7 @@ use crate::ensemble::record::Record;
 use crate::kind::{Kind, Profiles};
 use crate::names::{self, Instance};
 use crate::node::{Node, addresses_of, nodes_of};
+use crate::object::field_with;
 use crate::release::{ANNOTATION, Known};
 use crate::report::HAD_QUORUM;
 
@@ -214,7 +215,8 @@ fn profiles(
 fn check_texts(spec: &serde_json::Value) -> Result<(), Invalid> {
     const PLACES: [&str; 2] = ["@credentials/", "@address-in/"];
     let Some(spec) = spec.get("spec") else { return Ok(()) };
-    let found = PLACES.iter().find_map(|place| Some((place, field_with(spec, place)?)));
+    let field_of = |place: &str| field_with(spec, &|text: &str| text.contains(place));
+    let found = PLACES.iter().find_map(|place| Some((place, field_of(place)?)));
     found.map_or(Ok(()), |(place, field)| {
         Err(Invalid {
             reason: "UnreadableSpec",
@@ -223,24 +225,6 @@ fn check_texts(spec: &serde_json::Value) -> Result<(), Invalid> {
             ),
         })
     })
-}
-
-/// The first field below a value with that text in it, as `.a[0].b`.
-fn field_with(value: &Value, text: &str) -> Option<String> {
-    let below = |field: String, value: &Value| Some(field + &field_with(value, text)?);
-    match value {
-        Value::String(value) => value.contains(text).then(String::new),
-        Value::Array(items) => {
-            items.iter().enumerate().find_map(|(at, item)| below(format!("[{at}]"), item))
-        }
-        Value::Object(fields) => {
-            fields.iter().find_map(|(name, value)| match name.contains(text) {
-                true => Some(format!(".{name}")),
-                false => below(format!(".{name}"), value),
-            })
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => None,
-    }
 }
 
 /// Whoever may write an object would have its pods, whose images he chooses, read what signs all certificates.
