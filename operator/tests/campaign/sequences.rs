@@ -28,8 +28,8 @@ const MOST_CHANGES: usize = 4;
 /// More say no more, and each takes its time to be shortened.
 const MOST_FOUND: usize = 5;
 /// Of the gate, and of a long run.
-const COMPONENTS: [u64; 2] = [58, 2_000];
-const MANAGERS: [u64; 2] = [4, 150];
+const COMPONENTS: [u64; 2] = [174, 4_000];
+const MANAGERS: [u64; 2] = [8, 150];
 const SEEDS: &str = include_str!("seeds.yaml");
 
 /// Changes of what a golden file begins with.
