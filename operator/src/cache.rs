@@ -147,6 +147,13 @@ impl Cache {
         self.read().get(&kind)?.get(&key).cloned()
     }
 
+    /// Whether that object is not there any more; another of its name may be.
+    #[must_use]
+    pub fn is_gone(&self, kind: Kind, object: &DynamicObject) -> bool {
+        let there = self.get(kind, &object.namespace().unwrap_or_default(), &object.name_any());
+        there.is_none_or(|there| there.metadata.uid != object.metadata.uid)
+    }
+
     /// Those of a namespace, by name; nodes are in none.
     #[must_use]
     pub fn list(&self, kind: Kind, namespace: &str) -> Vec<Arc<DynamicObject>> {

@@ -41,8 +41,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{Stream, StreamExt as _};
+use kube::Client;
 use kube::api::DynamicObject;
-use kube::{Client, ResourceExt as _};
 use opensdn_config_api::apply::Timing;
 use opensdn_config_api::lock;
 use opensdn_runtime::apply::Context as Writer;
@@ -57,8 +57,6 @@ use settled::Settled;
 use share::{Attempt, Share, busy};
 use since::Since;
 
-use crate::cache::Cache;
-use crate::kind::Kind;
 use crate::names;
 use crate::reconcile::Error;
 
@@ -117,16 +115,6 @@ impl Clouds {
         Some(changes.inspect(|user| self.settled.ask(&user.uid)))
     }
 
-    /// Knows nothing any more of an object that is not there: it may have gone while a pass was made, or before it had the
-    /// finalizer.
-    pub(crate) fn forget_if_gone(&self, cache: &Cache, kind: Kind, object: &DynamicObject) {
-        let namespace = object.namespace().unwrap_or_default();
-        let there = cache.get(kind, &namespace, &object.name_any());
-        if there.is_none_or(|there| there.metadata.uid != object.metadata.uid) {
-            self.forget(object);
-        }
-    }
-
     /// Does the work of a pass within the limits of memory and time; else what is said of the object.
     async fn limited<'w, T>(
         &self,
@@ -136,7 +124,8 @@ impl Clouds {
         Ok(bounded(done).await?.map_or_else(|| Err(too_slow()), |done| done.ok_or_else(busy)))
     }
 
-    fn forget(&self, object: &DynamicObject) {
+    /// Knows nothing any more of an object that is not there.
+    pub(crate) fn forget(&self, object: &DynamicObject) {
         let uid = object.metadata.uid.as_deref().unwrap_or_default();
         self.connections.forget(uid);
         self.fights.forget(uid);

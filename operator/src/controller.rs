@@ -37,7 +37,7 @@ use crate::manager;
 use crate::metrics::{Metrics, Outcome};
 use crate::names;
 use crate::object::controller_of;
-use crate::reconcile::{Context, Error, reconcile};
+use crate::reconcile::{self, Context, Error, reconcile};
 use crate::under_way::UnderWay;
 use crate::upgrade::{self, Upgrades, concerned};
 use queue::{Named, Queue};
@@ -92,11 +92,6 @@ impl Subject {
             Self::Network => "Network",
             _ => self.kind().name(),
         }
-    }
-
-    /// Whether its objects have something in a cloud.
-    fn has_cloud(self) -> bool {
-        matches!(self, Self::NestedCluster | Self::LinkLocalService | Self::Network)
     }
 
     fn kind(self) -> Kind {
@@ -198,6 +193,10 @@ impl Controllers {
             let kind = feed.kind();
             for object in feed.take(&cache, event.clone()) {
                 self.concern(kind, &object);
+                // Who does not lead remembers nothing of it.
+                if self.is_leading.load(Ordering::Acquire) && cache.is_gone(kind, &object) {
+                    self.gone.send(kind, object.as_ref().clone());
+                }
             }
             let read = |object: Value| {
                 let mut object = serde_json::from_value::<DynamicObject>(object).ok()?;
@@ -229,13 +228,6 @@ impl Controllers {
             writer.apply_watcher_event(&event);
             match event {
                 watcher::Event::Apply(object) => self.enqueue(controller, &object),
-                // Who does not lead knows no cloud.
-                watcher::Event::Delete(object)
-                    if controller.subject.has_cloud()
-                        && self.is_leading.load(Ordering::Acquire) =>
-                {
-                    self.gone.send(controller.subject.kind(), object);
-                }
                 // What came by a list is in the store only now.
                 watcher::Event::InitDone => {
                     for object in controller.store.state() {
@@ -415,13 +407,10 @@ impl Controllers {
         let asked = shared.clone();
         asking.spawn(async move { asked.ctx.introspect.run(&asked.ctx.cache).await });
         self.enqueue_everything();
-        let forget = |kind: Kind, object: &DynamicObject| {
-            shared.clouds.forget_if_gone(&shared.ctx.cache, kind, object);
-        };
         tokio::select! {
             _ = running => {}
             () = self.follow_clouds(&shared.clouds) => {}
-            () = self.gone.each(forget) => {}
+            () = self.gone.each(|kind, object| forget_if_gone(&shared, kind, object)) => {}
             () = self.follow_upgrades(&shared.upgrades) => {}
             () = self.follow_daemons(&shared.ctx.introspect) => {}
             () = overdue(drain) => {
@@ -543,12 +532,23 @@ async fn pass(
         }
     };
     let ended = apart(Box::pin(ended)).await;
-    if subject.has_cloud() {
-        clouds.forget_if_gone(&ctx.cache, subject.kind(), &looked_at);
-    }
+    forget_if_gone(shared, subject.kind(), &looked_at);
     let result = if ended.is_ok() { Outcome::Success } else { Outcome::Error };
     ctx.metrics.pass(subject.name(), result, started.elapsed());
     ended
+}
+
+/// Knows nothing any more of an object that is not there: it may have gone while a pass was made, or before it had a finalizer.
+fn forget_if_gone(Shared { ctx, clouds, .. }: &Shared, kind: Kind, object: &DynamicObject) {
+    if !ctx.cache.is_gone(kind, object) {
+        return;
+    }
+    clouds.forget(object);
+    match (kind, components::of_kind(kind.name())) {
+        (Kind::Manager, _) => manager::forget(ctx, object),
+        (Kind::Component(_), Some(component)) => reconcile::forget(ctx, component, object),
+        _ => {}
+    }
 }
 
 /// A pass that panics has failed, and no other with it: what one object says must not end the process for all.

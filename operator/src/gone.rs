@@ -1,4 +1,4 @@
-//! Objects with something in a cloud that are not there any more: what is remembered of them is forgotten, and their cloud is
+//! Objects that are not there any more: what is remembered of them is forgotten, and the cloud of one that has something there is
 //! not asked any more.
 
 use std::sync::{Mutex, PoisonError};

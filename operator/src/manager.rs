@@ -29,6 +29,16 @@ use crate::reconcile::{Context, Error, apply, now};
 use crate::services::{self, Service, services};
 use status::Row;
 
+/// Knows nothing any more of a Manager that goes, or is gone. Where there is another of its name the series are the other's.
+pub fn forget(ctx: &Context, manager: &DynamicObject) {
+    ctx.reporter.forget(manager);
+    let namespace = manager.namespace().unwrap_or_default();
+    let there = ctx.cache.get(Kind::Manager, &namespace, &manager.name_any());
+    if there.is_none_or(|there| there.metadata.uid == manager.metadata.uid) {
+        ctx.metrics.services(manager, BTreeMap::new());
+    }
+}
+
 /// Makes one pass.
 ///
 /// # Errors
@@ -40,8 +50,7 @@ pub async fn reconcile(
 ) -> Result<Action, Error> {
     if manager.metadata.deletion_timestamp.is_some() {
         // Its services go with it: the garbage collector does that.
-        ctx.reporter.forget(&manager);
-        ctx.metrics.services(&manager, BTreeMap::new());
+        forget(ctx, &manager);
         return Ok(Action::await_change());
     }
     let manager = ctx.reporter.newest(manager);

@@ -160,6 +160,25 @@ impl From<CallError> for Error {
     }
 }
 
+/// Knows nothing any more of an object that goes, or is gone. Where there is another of its name, what is known by that is the other's.
+pub fn forget(ctx: &Context, component: &dyn ComponentKind, object: &DynamicObject) {
+    ctx.reporter.forget(object);
+    let uid = object.uid().unwrap_or_default();
+    ctx.settled.forget(&uid);
+    if let Some(simulated) = &ctx.simulated {
+        simulated.forget(&uid);
+    }
+    let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
+    let there = ctx.cache.get(Kind::Component(component.facts().kind), &namespace, &name);
+    if there.is_some_and(|there| there.metadata.uid != object.metadata.uid) {
+        return;
+    }
+    ctx.introspect.forget(&Service::of(component.facts(), object));
+    let instance = Instance { word: word(component.facts()), name };
+    ctx.metrics.certificates(&namespace, &instance.certificates(), None);
+    ctx.metrics.margin(object, component.facts().kind, None);
+}
+
 /// Makes one pass.
 ///
 /// # Errors
@@ -171,17 +190,7 @@ pub async fn reconcile(
     object: Arc<DynamicObject>,
 ) -> Result<Action, Error> {
     if object.metadata.deletion_timestamp.is_some() {
-        ctx.reporter.forget(&object);
-        let uid = object.uid().unwrap_or_default();
-        ctx.settled.forget(&uid);
-        if let Some(simulated) = &ctx.simulated {
-            simulated.forget(&uid);
-        }
-        ctx.introspect.forget(&Service::of(component.facts(), &object));
-        let instance = Instance { word: word(component.facts()), name: object.name_any() };
-        let namespace = object.namespace().unwrap_or_default();
-        ctx.metrics.certificates(&namespace, &instance.certificates(), None);
-        ctx.metrics.margin(&object, component.facts().kind, None);
+        forget(ctx, component, &object);
         // What it owns goes with it: the garbage collector does that.
         return Ok(Action::await_change());
     }
