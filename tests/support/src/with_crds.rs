@@ -53,7 +53,7 @@ impl Builder {
     }
 }
 
-/// Of CRDs as they were.
+/// Of programs as they were.
 fn remove_others(folder: &Path, digest: &str) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path: PathBuf = entry?.path();
