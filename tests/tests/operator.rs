@@ -309,6 +309,8 @@ async fn members_follow_the_nodes_and_the_status_says_what_to_do() -> Outcome {
     ready(&sandbox).await;
     for node in others {
         kubectl(&sandbox, &unlabel(node)).await?.success();
+        // Where both go at once the operator sees no node, and takes nothing away.
+        eventually("one member is left", async || replicas(&sandbox).await == 1).await;
     }
     let told = async || condition(&sandbox, "Ready").await.1 == "NoNodes";
     eventually("it says that there is no node", told).await;
