@@ -176,7 +176,6 @@ async fn managers_on_nodes_of_their_own_do_not_notice_each_other_and_other_names
     };
     eventually("all of the first is gone", is_gone).await;
     with_its_namespace(&sandbox, first.namespace).await?;
-    settled(&sandbox, &operator).await?;
     assert_eq!(versions(&sandbox, second.namespace).await, before, "the other is as it was");
     assert_eq!(counted(&operator, second.namespace).await, KINDS.len());
     assert!(is_ready(&sandbox, second.namespace).await);

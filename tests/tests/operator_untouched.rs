@@ -136,13 +136,11 @@ async fn a_label_another_order_or_a_node_more_makes_no_pod_again_and_a_setting_t
 
     send(&world.sandbox, &["replace"], &given(true)).await?.success();
     ready(&world, "in another order").await;
-    settled(&world.sandbox, &world.operator).await?;
     assert_eq!(there(&world.sandbox).await?, before, "another order");
 
     kubectl(&world.sandbox, &["label", "node", "node-3", LABEL]).await?.success();
     let has_grown = async || members(&world, 4).await && world.is_ready().await;
     eventually_within(WHOLE, "each service has a member more", has_grown).await;
-    settled(&world.sandbox, &world.operator).await?;
     let grown = there(&world.sandbox).await?;
     assert_eq!(grown.templates, before.templates, "a node more");
     assert_eq!(grown.pods.len(), before.pods.len() + 7);

@@ -100,7 +100,7 @@ pub fn described(
     let stopped = names::stopped(&fetched.object, fetched.manager.as_deref());
     let described = Described { instance, nested, common, stopped };
     for named in &described.nested.secrets {
-        check_secret(&named.secret, named.field)?;
+        check_secret(&named.secret, "the spec", named.field)?;
     }
     Ok(Some(described))
 }

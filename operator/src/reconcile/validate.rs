@@ -88,7 +88,7 @@ pub fn validate(component: &dyn ComponentKind, fetched: &Fetched) -> Result<Vali
         profiles: &profiles,
     };
     let description = component.describe(&about)?;
-    check_credentials(&description)?;
+    check_credentials(&description, &fetched.object.data)?;
     let images = images(&description, &given)?;
     let doubt = known.doubt.filter(|_| description.depends_on_release);
     let name = fetched.name().to_owned();
@@ -228,20 +228,25 @@ fn check_texts(spec: &serde_json::Value) -> Result<(), Invalid> {
 }
 
 /// Whoever may write an object would have its pods, whose images he chooses, read what signs all certificates.
-fn check_credentials(description: &Description) -> Result<(), Invalid> {
+fn check_credentials(description: &Description, object: &Value) -> Result<(), Invalid> {
     let mut all = description.credentials.iter();
-    all.try_for_each(|one| check_secret(&one.secret, one.folder))
+    all.try_for_each(|one| {
+        let field =
+            object.get("spec").and_then(|spec| field_with(spec, &|text| text == one.secret));
+        let field = field.map_or_else(|| "the spec".to_owned(), |field| format!("spec{field}"));
+        check_secret(&one.secret, &field, one.folder)
+    })
 }
 
-/// Of what it is to have the credentials is in the message.
-pub(super) fn check_secret(secret: &str, of: &str) -> Result<(), Invalid> {
+/// Where it is named, and of what it is to have the credentials, is in the message.
+pub(super) fn check_secret(secret: &str, field: &str, of: &str) -> Result<(), Invalid> {
     if secret != names::CA_SECRET && !parts::is_of(secret, names::CERTIFICATES) {
         return Ok(());
     }
     Err(Invalid {
         reason: "SecretNotAllowed",
         message: format!(
-            "the spec names the Secret {secret}, which is the operator's own: name one with the credentials of {of}"
+            "{field} names the Secret {secret}, which is the operator's own: name one with the credentials of {of}"
         ),
     })
 }

@@ -8,6 +8,8 @@ use super::*;
 #[derive(Clone)]
 struct World {
     wanted: Vec<String>,
+    /// What was wanted before, and is not any more: one that has been started there may still come.
+    was_wanted: Vec<String>,
     members: Vec<Member>,
     /// By ordinal: the address, once it has one, and whether it serves.
     pods: BTreeMap<i32, Placed>,
@@ -48,6 +50,7 @@ impl World {
             pods: pods.collect(),
             record,
             wanted,
+            was_wanted: Vec::new(),
             version: 1,
             random: seed,
             lost: BTreeSet::new(),
@@ -111,7 +114,8 @@ impl World {
         let new: Vec<_> = self.serving().into_iter().filter(is_new).collect();
         if self.joins != Joins::WhenAdded && !new.is_empty() {
             let [host] = new.as_slice() else { panic!("{new:?} come at once") };
-            assert!(self.wanted.contains(host), "{host} comes where none is wanted");
+            let may_come = self.wanted.contains(host) || self.was_wanted.contains(host);
+            assert!(may_come, "{host} comes where none is wanted");
             let id = self.members.iter().map(|one| one.id).max().unwrap_or_default() + 1;
             self.members.push(Member { id, host: host.clone() });
         }
@@ -321,7 +325,7 @@ fn whatever_is_turned_back_in_the_middle_ends_as_if_it_had_been_wanted_all_the_t
                     world.pass_time();
                     world.step();
                 }
-                world.wanted = addresses(first);
+                world.was_wanted = std::mem::replace(&mut world.wanted, addresses(first));
                 world.settle();
             }
         }

@@ -4,7 +4,6 @@
 
 use std::io;
 use std::net::Ipv4Addr;
-use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -31,9 +30,6 @@ pub(super) const ETCD: &str = "etcd";
 /// Where etcd listens, in the same folder, which programs run in and no other user may enter. The API server has a hundred
 /// connections to it, and to begin each with TLS was a fifth of what its start takes.
 const ETCD_URL: &str = "unix://etcd.sock";
-
-/// How many control planes share a machine's processors, where the gate runs tests.
-const BESIDE_EACH_OTHER: usize = 4;
 
 const AUDIT_POLICY: &str = include_str!("audit_policy.yaml");
 
@@ -190,7 +186,7 @@ impl ControlPlane {
             let all = [vec![format!("--kubeconfig={}", kubeconfig.display())], arguments].concat();
             let program = Program::new(name, binaries.program(name)?, all, folder)
                 .surrounded_by(site.surroundings());
-            let program = sparing(program, site);
+            let program = sparing(program);
             program.start()?;
             self.controllers.push(program);
         }
@@ -250,7 +246,7 @@ async fn start_api_server(
     let access = Access::new(Arc::clone(authority), site.port_for_clients(port.number), folder)?;
     let program = |name, path, flags| {
         let program = Program::new(name, path, flags, folder);
-        sparing(program.surrounded_by(site.surroundings()), site)
+        sparing(program.surrounded_by(site.surroundings()))
     };
     let control_plane = ControlPlane {
         controllers: Vec::new(),
@@ -265,18 +261,9 @@ async fn start_api_server(
 }
 
 /// Has a program in Go do with less. Of the short life of a test's control plane the garbage collector takes a good part, most
-/// of it over what is made at the start and stays; and of processors that others use as well more than its share costs a
-/// program a fifth of its time, in threads that find nothing to do and look for it.
-pub(super) fn sparing(program: Program, site: &Site) -> Program {
-    let program = program.variable("GOGC", "300");
-    match site {
-        Site::Loopback => {
-            let all = std::thread::available_parallelism().map_or(1, NonZero::get);
-            program.variable("GOMAXPROCS", (all / BESIDE_EACH_OTHER).max(1).to_string())
-        }
-        // A lab has the machine for itself.
-        Site::Lab { .. } => program,
-    }
+/// of it over what is made at the start and stays.
+pub(super) fn sparing(program: Program) -> Program {
+    program.variable("GOGC", "300")
 }
 
 async fn ready(client: &Client) -> Result<(), String> {
