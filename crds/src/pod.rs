@@ -221,7 +221,7 @@ mod constraints {
             .field(
                 CODE,
                 "key",
-                "self == '' || self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}\
+                "self == '' || self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*\
                  [A-Za-z0-9])?$')",
                 "must be the key of a taint, such as node-role.kubernetes.io/master",
             )

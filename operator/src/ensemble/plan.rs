@@ -102,10 +102,12 @@ pub fn next(now: &Situation<'_>) -> Step {
     let is_missing =
         |member: &&Member| wanted.contains(&member.host) && !view.serving.contains(&member.host);
     if let Some(member) = view.members.iter().find(is_missing) {
-        // Fewer pods than members: a user has taken one away.
-        return more_pods(now, count(view.members.len()), &member.host).unwrap_or_else(|| {
-            Step::Wait(format!("waits for the member on {} to serve", member.host))
-        });
+        // Fewer pods than members: a user has taken one away, or one that comes again has the pod of one that was to go.
+        let is_other = |pod: &&Seat| !pod.address.is_empty() && !view.has(&pod.address);
+        let others = pods.iter().filter(is_other).count();
+        return more_pods(now, count(view.members.len() + others), &member.host).unwrap_or_else(
+            || Step::Wait(format!("waits for the member on {} to serve", member.host)),
+        );
     }
     if let Some(missing) = wanted.iter().find(|address| !view.has(address)) {
         return gone_for_good(now).unwrap_or_else(|| join(now, missing));
