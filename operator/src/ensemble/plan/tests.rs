@@ -313,7 +313,7 @@ fn members_come_and_go_one_at_a_time_with_all_that_stay_serving() {
 fn whatever_is_turned_back_in_the_middle_ends_as_if_it_had_been_wanted_all_the_time() {
     for seed in 0..300 {
         let (three, five) = (["a", "b", "c"], ["a", "b", "c", "d", "e"]);
-        for (first, then) in [(&three[..], &five[..]), (&five, &three), (&five, &["b", "d", "e"])] {
+        for (first, then) in [(&three[..], &five[..]), (&five, &three)] {
             let all = [
                 World::new(first, seed),
                 World::of_its_own(first, seed),
