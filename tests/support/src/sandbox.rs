@@ -213,8 +213,7 @@ impl Builder {
         };
         match self.start_programs(&binaries, folder.path()).await {
             Ok(Started { control_plane, access, simulated_nodes, lab }) => {
-                let has_crds = self.etcd_data.is_some();
-                let cluster = Cluster::new(access, binaries, folder.path(), has_crds);
+                let cluster = Cluster::new(access, binaries, folder.path());
                 Ok(Sandbox { lab, simulated_nodes, control_plane, cluster, _folder: folder })
             }
             Err(error) => {
