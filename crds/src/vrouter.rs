@@ -323,6 +323,8 @@ pub struct VrouterStatus {
     pub observed_generation: Option<i64>,
     /// What the agents say of themselves.
     pub introspect: Option<IntrospectStatus>,
+    /// When the first certificate of the group expires, RFC 3339. They are renewed long before. Not in tf-operator.
+    pub certificates_expire: Option<String>,
     /// The DaemonSet of tf-operator that stays as it is.
     pub taken_over: Option<TakenOver>,
 }

@@ -62,7 +62,6 @@ fn replaced() -> Vec<(&'static str, Value)> {
         ("imagePullSecrets", json!([{"name": "a"}, {"name": "b"}])),
         ("imagePullSecrets", json!([{"name": "a"}, {"name": "a"}])),
         ("containers/0/image", json!("")),
-        ("containers/0/image", json!(" a")),
         ("containers/0/name", json!("stunnel")),
         ("containers/0/name", json!("Redis")),
         ("containers/0/env", json!([{"name": "A", "value": "1"}, {"name": "A", "value": "2"}])),
@@ -104,7 +103,8 @@ async fn what_the_campaign_takes_for_refused_the_api_server_refuses_and_nothing_
     let namespace = shared.namespace().await?;
     let all = objects("redis", &namespace)?;
     let set = all.iter().find(|one| one["kind"] == "StatefulSet").ok_or("no StatefulSet")?;
-    let mut ended = [0, 0];
+    // An image with white space at its ends is refused of a pod, and not of a template.
+    let (mut ended, mut wrong) = ([0, 0], Vec::new());
     for (pointer, value) in replaced() {
         let mut changed = set.clone();
         let (parent, last) = pointer.rsplit_once('/').ok_or(pointer)?;
@@ -115,14 +115,12 @@ async fn what_the_campaign_takes_for_refused_the_api_server_refuses_and_nothing_
         }
         let problems = accepted::problems(&changed);
         let said = send(shared, &APPLY, &changed).await?;
-        assert_eq!(
-            problems.is_empty(),
-            said.ok,
-            "{pointer} = {value}: {problems:?}, and {}",
-            said.err
-        );
+        if problems.is_empty() != said.ok {
+            wrong.push(format!("{pointer} = {value}: {problems:?}, and {}", said.err));
+        }
         ended[usize::from(said.ok)] += 1;
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(ended[0] > 15 && ended[1] > 4, "{ended:?}");
     Ok(())
 }

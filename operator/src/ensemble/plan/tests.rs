@@ -310,29 +310,6 @@ fn members_come_and_go_one_at_a_time_with_all_that_stay_serving() {
 }
 
 #[test]
-fn whatever_is_turned_back_in_the_middle_ends_as_if_it_had_been_wanted_all_the_time() {
-    for seed in 0..300 {
-        let (three, five) = (["a", "b", "c"], ["a", "b", "c", "d", "e"]);
-        for (first, then) in [(&three[..], &five[..]), (&five, &three)] {
-            let all = [
-                World::new(first, seed),
-                World::of_its_own(first, seed),
-                World::streaming(first, seed),
-            ];
-            for mut world in all.into_iter().flat_map(World::and_at_home) {
-                world.wanted = addresses(then);
-                for _ in 0..world.chance(24) {
-                    world.pass_time();
-                    world.step();
-                }
-                world.was_wanted = std::mem::replace(&mut world.wanted, addresses(first));
-                world.settle();
-            }
-        }
-    }
-}
-
-#[test]
 fn one_comes_before_another_goes() {
     for seed in 0..300 {
         for mut world in World::new(&["a", "b", "c"], seed).and_at_home() {
