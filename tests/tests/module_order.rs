@@ -66,6 +66,7 @@ const PROGRAMS: [Program; 2] = [
             "introspect",
             "gone",
             "metrics",
+            "progress",
             "report",
             "reconcile",
             "manager",

@@ -188,7 +188,7 @@ impl Found {
         );
         for mount in list(&container["volumeMounts"]) {
             let path = text(&mount["mountPath"]);
-            self.unless(path.starts_with('/') && !path.contains(':'), || format!("mount {path:?}"));
+            self.unless(!path.is_empty(), || format!("mount {path:?}"));
             self.unless(volumes.contains(&text(&mount["name"])), || {
                 format!("mounts {}", mount["name"])
             });
