@@ -7,16 +7,17 @@ mod node;
 mod parameters;
 mod profile;
 mod settings;
+mod update;
 
 use opensdn_crds::component::{self, Component};
-use opensdn_crds::vrouter::{UpgradeType, VrouterConfiguration};
+use opensdn_crds::vrouter::VrouterConfiguration;
 use serde_json::json;
 
 use super::shared::around::{around, credentials, passwords};
 use super::shared::{node_manager, provisioner};
 use crate::component::{
     Check, ComponentKind, Container, Description, Given, Introspect, Password, Quorum,
-    SettingsError, Template, Update,
+    SettingsError, Template,
 };
 use crate::kind::{Profiles, Workload};
 
@@ -88,7 +89,7 @@ impl ComponentKind for Vrouter {
             passwords: secrets,
             credentials: own,
             quorum: Quorum::All,
-            update: update(&settings),
+            update: update::update(&settings),
             depends_on_release: true,
             variables,
             waits_for: control.missing,
@@ -96,17 +97,6 @@ impl ComponentKind for Vrouter {
             grace: Some(90),
             ..Description::default()
         })
-    }
-}
-
-fn update(settings: &VrouterConfiguration) -> Update {
-    let strategy = settings.upgrade_strategy.clone().unwrap_or_default();
-    match strategy.type_ {
-        Some(UpgradeType::OnDelete) => Update::OnDelete,
-        Some(UpgradeType::RollingUpdate) | None => {
-            let at_once = strategy.max_unavailable.unwrap_or(1).max(1);
-            Update::Rolling(i32::try_from(at_once).unwrap_or(i32::MAX))
-        }
     }
 }
 
