@@ -83,7 +83,7 @@ impl ServiceLabels {
 }
 
 /// A service in labels.
-fn service(kind: &str, name: &str) -> String {
+pub(crate) fn service(kind: &str, name: &str) -> String {
     format!("{kind}/{name}")
 }
 

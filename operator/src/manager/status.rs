@@ -15,7 +15,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::introspect::bounded;
-use crate::metrics::ServiceIs;
+use crate::metrics::{self, ServiceIs};
 use crate::progress::PROGRESSING;
 use crate::report::{AVAILABLE, DEGRADED};
 use crate::services::Service;
@@ -121,7 +121,7 @@ impl Row {
     #[must_use]
     pub fn counted(&self) -> (String, ServiceIs) {
         let is = ServiceIs { ready: self.is_ready, paused: self.is_paused };
-        (format!("{}/{}", self.facts.kind, self.name), is)
+        (metrics::service(self.facts.kind, &self.name), is)
     }
 
     fn title(&self) -> String {

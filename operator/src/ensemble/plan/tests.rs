@@ -8,8 +8,6 @@ use super::*;
 #[derive(Clone)]
 struct World {
     wanted: Vec<String>,
-    /// What was wanted before, and is not any more: one that has been started there may still come.
-    was_wanted: Vec<String>,
     members: Vec<Member>,
     /// By ordinal: the address, once it has one, and whether it serves.
     pods: BTreeMap<i32, Placed>,
@@ -50,7 +48,6 @@ impl World {
             pods: pods.collect(),
             record,
             wanted,
-            was_wanted: Vec::new(),
             version: 1,
             random: seed,
             lost: BTreeSet::new(),
@@ -114,8 +111,7 @@ impl World {
         let new: Vec<_> = self.serving().into_iter().filter(is_new).collect();
         if self.joins != Joins::WhenAdded && !new.is_empty() {
             let [host] = new.as_slice() else { panic!("{new:?} come at once") };
-            let may_come = self.wanted.contains(host) || self.was_wanted.contains(host);
-            assert!(may_come, "{host} comes where none is wanted");
+            assert!(self.wanted.contains(host), "{host} comes where none is wanted");
             let id = self.members.iter().map(|one| one.id).max().unwrap_or_default() + 1;
             self.members.push(Member { id, host: host.clone() });
         }
