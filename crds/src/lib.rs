@@ -100,6 +100,17 @@ pub const VERSION: &str = "v1alpha1";
 pub fn all()
 -> Vec<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition>
 {
+    // In a development build it takes most of a second to make them.
+    static ALL: std::sync::LazyLock<
+        Vec<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition>,
+    > = std::sync::LazyLock::new(made);
+    ALL.clone()
+}
+
+#[cfg(feature = "kube")]
+fn made()
+-> Vec<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition>
+{
     use kube::CustomResourceExt;
     vec![
         unique_claim::UniqueClaim::crd(),

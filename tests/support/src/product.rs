@@ -10,7 +10,9 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, Client};
+use kube::api::ListParams;
+use kube::{Api, Client, ResourceExt};
+use opensdn_crds::admission_policy::AdmissionPolicy;
 use opensdn_deploy::names::{NAMESPACE, configuration, webhook};
 use opensdn_deploy::{Phase, Step};
 use opensdn_reserved_port::ReservedPort;
@@ -19,7 +21,7 @@ use serde_json::{Value, json};
 use crate::balancer::{self, Backend, Balancer};
 use crate::installer::{self, InstallError};
 use crate::programs::{ProgramsError, program};
-use crate::sandbox::{AccessError, Cluster, KubectlError, LogTail, Program, ProgramError};
+use crate::sandbox::{AccessError, Cluster, LogTail, Program, ProgramError};
 
 /// How long the webhook may take to be ready and its policies to be in force: on a busy machine
 /// that has not compiled them yet, minutes.
@@ -36,9 +38,9 @@ pub enum ProductError {
     /// A step of the installation failed.
     #[error(transparent)]
     Install(#[from] InstallError),
-    /// kubectl does not run.
-    #[error("run kubectl")]
-    Kubectl(#[from] KubectlError),
+    /// The API server does not answer.
+    #[error("read the policies")]
+    Policy(#[source] kube::Error),
     /// The webhook's program is not there.
     #[error("find the program {}: build it with `cargo build -p opensdn-webhook`", .0.display())]
     NoProgram(PathBuf),
@@ -412,16 +414,35 @@ fn cache_folder(cluster: &Cluster) -> PathBuf {
     cache.unwrap_or_else(|| cluster.data_folder().join("opensdn")).join("policies")
 }
 
+/// As `kubectl wait --for=condition=Ready admissionpolicies --all` does, which takes a tenth of a second of processor time to start.
 async fn wait_for_policies(cluster: &Cluster) -> Result<(), ProductError> {
-    let timeout = format!("--timeout={}s", READY.as_secs());
-    let arguments =
-        ["wait", "--for=condition=Ready", "admissionpolicies", "--all", timeout.as_str()];
-    let output = cluster.kubectl(&arguments).await?;
-    if output.status.success() {
-        return Ok(());
+    let policies: Api<AdmissionPolicy> = Api::all(cluster.client()?);
+    let deadline = Instant::now() + READY;
+    loop {
+        let all = policies.list(&ListParams::default()).await;
+        let all = all.map_err(ProductError::Policy)?.items;
+        let missing: Vec<String> =
+            all.iter().filter(|one| !is_ready(one)).map(ResourceExt::name_any).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            return Err(not_ready(
+                cluster,
+                &format!("these policies Ready: {}", missing.join(", ")),
+            ));
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(not_ready(cluster, &format!("every policy in force ({said})")))
+}
+
+fn is_ready(policy: &AdmissionPolicy) -> bool {
+    let conditions = policy.status.iter().flat_map(|status| &status.conditions).flatten();
+    let mut ready = conditions.filter(|one| one.type_ == "Ready" && one.status == "True");
+    // Older than what is to be in force it says nothing of that.
+    ready.any(|one| {
+        one.observed_generation.is_none_or(|seen| Some(seen) == policy.metadata.generation)
+    })
 }
 
 fn not_ready(cluster: &Cluster, what: &str) -> ProductError {

@@ -213,7 +213,8 @@ impl Builder {
         };
         match self.start_programs(&binaries, folder.path()).await {
             Ok(Started { control_plane, access, simulated_nodes, lab }) => {
-                let cluster = Cluster::new(access, binaries, folder.path());
+                let has_crds = self.etcd_data.is_some();
+                let cluster = Cluster::new(access, binaries, folder.path(), has_crds);
                 Ok(Sandbox { lab, simulated_nodes, control_plane, cluster, _folder: folder })
             }
             Err(error) => {

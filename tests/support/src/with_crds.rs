@@ -5,6 +5,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use sha2::{Digest as _, Sha256};
 
@@ -18,9 +19,12 @@ impl Builder {
     /// # Errors
     /// As [`Builder::start`]; or what it is to start with cannot be made.
     pub async fn with_crds(self) -> Result<Sandbox, Failed> {
-        let crds = opensdn_crds::all();
+        // By the program that they are built into, for to make them takes it most of a second.
+        let program = std::env::current_exe()?;
+        let of_program = program.metadata()?;
+        let built = of_program.modified()?.duration_since(UNIX_EPOCH)?.as_nanos();
         let mut hash = Sha256::new();
-        hash.update(serde_json::to_vec(&crds)?);
+        hash.update(format!("{} {} {built} ", program.display(), of_program.len()));
         // Another version of Kubernetes stores in other ways.
         hash.update(self.api_server().await?.as_os_str().as_encoded_bytes());
         let digest: String =
@@ -32,20 +36,16 @@ impl Builder {
         let lock = File::create(folder.join(format!("{digest}.lock")))?;
         let lock = tokio::task::spawn_blocking(move || lock.lock().map(|()| lock)).await??;
         if !kept.exists() {
-            self.make(&crds, &kept).await?;
+            self.make(&kept).await?;
             remove_others(&folder, &digest)?;
         }
         drop(lock);
         Ok(self.starting_with(kept).start().await?)
     }
 
-    async fn make(
-        &self,
-        crds: &[k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition],
-        kept: &Path,
-    ) -> Result<(), Failed> {
+    async fn make(&self, kept: &Path) -> Result<(), Failed> {
         let sandbox = self.same_kubernetes().only_api_server().start().await?;
-        install_crds(&sandbox.client()?, crds).await?;
+        install_crds(&sandbox.client()?, &opensdn_crds::all()).await?;
         let parts = kept.with_extension("new");
         remove(&parts)?;
         sandbox.keep_data(&parts).await?;
@@ -53,7 +53,7 @@ impl Builder {
     }
 }
 
-/// Of CRDs as they were.
+/// Of programs as they were.
 fn remove_others(folder: &Path, digest: &str) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path: PathBuf = entry?.path();

@@ -165,8 +165,6 @@ pub(super) struct KeyFiles {
     pub(super) api_server: Pair,
     /// By which the API server proves to kubelets who it is.
     pub(super) kubelet_client: Pair,
-    pub(super) etcd: Pair,
-    pub(super) etcd_client: Pair,
     /// What service account tokens are signed with and checked by.
     pub(super) token_key: PathBuf,
     pub(super) token_public_key: PathBuf,
@@ -204,7 +202,6 @@ impl KeyFiles {
         write_private(&authority_file, &authority.pem())?;
         let authority_key = folder.join("ca.key");
         write_private(&authority_key, &authority.issuer.key().serialize_pem())?;
-        let etcd_client = authority.client("kube-apiserver-etcd-client", None)?;
         let kubelet_client =
             authority.client("kube-apiserver-kubelet-client", Some("system:masters"))?;
         Ok(Self {
@@ -216,8 +213,6 @@ impl KeyFiles {
                 &authority.server("kube-apiserver", &api_server_names)?,
             )?,
             kubelet_client: write_pair(folder, "kubelet-client", &kubelet_client)?,
-            etcd: write_pair(folder, "etcd", &authority.server("etcd", &local)?)?,
-            etcd_client: write_pair(folder, "etcd-client", &etcd_client)?,
             token_key,
             token_public_key,
         })

@@ -33,11 +33,12 @@ pub struct Cluster {
     access: Access,
     binaries: Binaries,
     folder: PathBuf,
+    has_crds: bool,
 }
 
 impl Cluster {
-    pub(super) fn new(access: Access, binaries: Binaries, folder: &Path) -> Self {
-        Self { access, binaries, folder: folder.to_owned() }
+    pub(super) fn new(access: Access, binaries: Binaries, folder: &Path, has_crds: bool) -> Self {
+        Self { access, binaries, folder: folder.to_owned(), has_crds }
     }
 
     /// The cluster of a sandbox that `opensdn-sandbox up --dir DIR` has started.
@@ -48,7 +49,12 @@ impl Cluster {
         let folder = dir.join("data");
         let access = Access::of_running(&folder)
             .map_err(|source| AttachError::Folder { folder: dir.to_owned(), source })?;
-        Ok(Self { access, binaries: Binaries::find(None).await?, folder })
+        Ok(Self { access, binaries: Binaries::find(None).await?, folder, has_crds: false })
+    }
+
+    /// Whether it has served our CRDs from the start.
+    pub(crate) fn has_crds(&self) -> bool {
+        self.has_crds
     }
 
     pub(super) fn binaries(&self) -> &Binaries {

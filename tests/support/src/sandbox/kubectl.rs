@@ -39,6 +39,8 @@ pub(super) fn command(path: &Path, kubeconfig: &Path, folder: &Path) -> Command 
         .env("HOME", folder)
         .env("KUBECONFIG", kubeconfig)
         .env("PATH", "/usr/bin:/bin")
+        // It ends before collecting garbage pays, which is a third of its time.
+        .env("GOGC", "400")
         .kill_on_drop(true);
     command
 }

@@ -11,6 +11,7 @@ use kube::{Api, Client, Resource as _};
 use super::access::{Access, AccessError, User};
 use super::binaries::{Binaries, BinariesError};
 use super::certificates::{CertificateError, write_private};
+use super::control_plane::sparing;
 use super::program::{Program, ProgramError, wait_until};
 
 const STAGES: &str = include_str!("stages.yaml");
@@ -67,6 +68,7 @@ pub(super) async fn start(
         "--node-port=0".into(),
     ];
     let kwok = Program::new("kwok", binaries.kwok().await?, arguments, folder);
+    let kwok = sparing(kwok);
     kwok.start()?;
     let client = access.client()?;
     create(&client, count).await?;
