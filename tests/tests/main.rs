@@ -54,6 +54,7 @@ mod operator_stale;
 mod operator_storage;
 mod operator_take_over;
 mod operator_turned_back;
+mod operator_two_managers;
 mod operator_untouched;
 mod operator_upgrade;
 mod operator_upgrade_bad_images;

@@ -125,10 +125,8 @@ async fn replicas(sandbox: &Sandbox) -> Value {
 /// What the operator has asked of the API server so far, but for its watches, its Lease, and what answers
 /// nothing but that it may.
 pub(crate) fn calls(sandbox: &Sandbox) -> Result<Vec<String>, Failed> {
-    let log = std::fs::read_to_string(sandbox.audit_log())?;
-    let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let of_operator = events.filter(|event| event["user"]["username"] == USER);
-    let calls = of_operator.filter(|event| {
+    let of_operator = sandbox.requests_of(USER)?;
+    let calls = of_operator.iter().filter(|event| {
         event["verb"] != "watch"
             && event["verb"] != "list"
             && event["objectRef"]["resource"] != "leases"

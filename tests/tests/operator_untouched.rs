@@ -205,13 +205,10 @@ async fn one_by_one_and_the_leader_last(world: &World, before: &There) -> Outcom
 
 /// The pods that the operator has deleted, in order.
 fn deleted(sandbox: &Sandbox) -> Result<Vec<String>, Failed> {
-    let log = std::fs::read_to_string(sandbox.audit_log())?;
-    let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let of_operator = events.filter(|event| {
-        event["user"]["username"] == USER
-            && event["verb"] == "delete"
-            && event["objectRef"]["resource"] == "pods"
-    });
-    let name = |event: Value| event["objectRef"]["name"].as_str().map(str::to_owned);
-    Ok(of_operator.filter_map(name).collect())
+    let of_operator = sandbox.requests_of(USER)?;
+    let deleted = of_operator
+        .iter()
+        .filter(|event| event["verb"] == "delete" && event["objectRef"]["resource"] == "pods");
+    let name = |event: &Value| event["objectRef"]["name"].as_str().map(str::to_owned);
+    Ok(deleted.filter_map(name).collect())
 }

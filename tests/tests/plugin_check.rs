@@ -32,10 +32,8 @@ fn failed(report: &Value) -> Vec<&str> {
 
 /// Of what the user `checker` has created only reviews are there, and what was applied by a dry run: both are stored nowhere.
 pub(crate) fn writes_nothing(sandbox: &Sandbox) -> Outcome {
-    let log = std::fs::read_to_string(sandbox.audit_log())?;
-    let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let mine = events.filter(|event| event["user"]["username"] == "checker");
-    let wrote = mine.filter(|event| {
+    let mine = sandbox.requests_of("checker")?;
+    let wrote = mine.iter().filter(|event| {
         let resource = event["objectRef"]["resource"].as_str().unwrap_or_default();
         !["get", "list"].contains(&event["verb"].as_str().unwrap_or_default())
             && !resource.ends_with("reviews")

@@ -69,10 +69,8 @@ fn rules_of_cell(verbs: &[String], cell: &str) -> Vec<Value> {
 
 /// Requests of the user that were refused for want of a right: what was asked, by verb and resource.
 fn refused(sandbox: &Sandbox, user: &str) -> Result<Vec<String>, Failed> {
-    let log = std::fs::read_to_string(sandbox.audit_log())?;
-    let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let mine = events.filter(|event| event["user"]["username"] == user);
-    let refused = mine.filter(|event| event["responseStatus"]["code"] == 403);
+    let mine = sandbox.requests_of(user)?;
+    let refused = mine.iter().filter(|event| event["responseStatus"]["code"] == 403);
     Ok(refused.map(|event| format!("{} {}", event["verb"], event["requestURI"])).collect())
 }
 

@@ -132,11 +132,10 @@ async fn of_a_manager_that_the_operator_looks_after_status_says_what_works_and_w
 
 /// The requests of a user, as verb and path, without those that were counted before.
 fn requests(sandbox: &Sandbox, user: &str, before: usize) -> Result<Vec<String>, Failed> {
-    let log = std::fs::read_to_string(sandbox.audit_log())?;
-    let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let of_user = events.filter(|event| event["user"]["username"] == user);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    Ok(of_user
+    Ok(sandbox
+        .requests_of(user)?
+        .iter()
         .map(|event| format!("{} {}", text(&event["verb"]), text(&event["requestURI"])))
         .skip(before)
         .collect())

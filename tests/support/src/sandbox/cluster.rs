@@ -4,8 +4,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
+use std::{fs, io};
 
 use kube::Client;
+use serde_json::Value;
 
 use super::access::{Access, AccessError, User};
 use super::binaries::{Binaries, BinariesError};
@@ -185,6 +187,19 @@ impl Cluster {
     #[must_use]
     pub fn audit_log(&self) -> PathBuf {
         self.folder.join("audit.log")
+    }
+
+    /// What a user has asked of the API server so far: the events of the audit log, but for a last one that it is still
+    /// writing.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    pub fn requests_of(&self, user: &str) -> io::Result<Vec<Value>> {
+        let log = fs::read_to_string(self.audit_log())?;
+        let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let is_of_user =
+            |event: &Value| event.pointer("/user/username").and_then(Value::as_str) == Some(user);
+        Ok(events.filter(is_of_user).collect())
     }
 
     /// The folder with data, keys, and the logs of the programs in `logs/`.
