@@ -463,8 +463,8 @@ pub enum Quorum {
     Majority,
     /// Every one: each serves its own node.
     All,
-    /// So many that more than half of the copies of each row are there, which is kept so often: as often as there are
-    /// members, if these are fewer.
+    /// So many that more than half of the copies of each row are there, if it is kept so often, or as often as there are
+    /// members where these are fewer. How often it is kept the service says later ([`crate::ensemble::Tended`]).
     MostCopies(usize),
 }
 

@@ -44,15 +44,14 @@ pub trait Ensemble: Debug + Send + Sync {
         Leaves::BeforeItsPod
     }
 
-    /// Does a part of what is left to do for the members that there are, and says what; `None` when nothing is. Every
-    /// member serves when this is asked.
+    /// Does a part of what is left to do for the members that there are. Every member serves when this is asked.
     fn tend<'a>(
         &'a self,
         access: &'a Access,
         view: &'a View,
-    ) -> BoxFuture<'a, Result<Option<String>, ChangeError>> {
+    ) -> BoxFuture<'a, Result<Tended, ChangeError>> {
         let _ = (access, view);
-        Box::pin(std::future::ready(Ok(None)))
+        Box::pin(std::future::ready(Ok(Tended::default())))
     }
 
     /// What keeps a member from being started again just now, as the service says: `None`, if it can spare it. Every
@@ -152,8 +151,17 @@ pub struct Member {
     pub host: String,
 }
 
+/// What came of tending the members.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tended {
+    /// What is being done; `None` when nothing is left to do.
+    pub does: Option<String>,
+    /// How many members may be away so that all that is stored can be read and written, if the service has said it.
+    pub spare: Option<i32>,
+}
+
 /// What one address answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// The version of the list of members; each change has a higher one.
     pub version: i64,
@@ -161,6 +169,8 @@ pub struct Answer {
     pub members: Vec<Member>,
     /// Whether this one leads.
     pub is_leader: bool,
+    /// The hosts of members that have begun to leave.
+    pub leaving: BTreeSet<String>,
 }
 
 /// What each address answered, or why it did not.
@@ -177,6 +187,8 @@ pub struct View {
     pub serving: BTreeSet<String>,
     /// Who leads.
     pub leader: String,
+    /// Who has begun to leave.
+    pub leaving: BTreeSet<String>,
 }
 
 /// Why nothing can be decided.
@@ -240,7 +252,8 @@ impl View {
                 )));
             }
         };
-        Ok(Self { version: newest.version, members, serving, leader })
+        let leaving = newest.leaving.iter().map(|host| address_of(host)).collect();
+        Ok(Self { version: newest.version, members, serving, leader, leaving })
     }
 
     /// Whether one of the members has that address.
@@ -321,7 +334,7 @@ mod tests {
 
     fn said(version: i64, members: &[u32], is_leader: bool) -> Result<Answer, String> {
         let members = members.iter().map(|id| Member { id: *id, host: format!("h{id}") }).collect();
-        Ok(Answer { version, members, is_leader })
+        Ok(Answer { version, members, is_leader, ..Answer::default() })
     }
 
     fn view(answers: &[(&str, Result<Answer, String>)]) -> Result<View, NoQuorum> {

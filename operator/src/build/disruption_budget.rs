@@ -14,8 +14,9 @@ pub(super) fn build(owner: &Owner<'_>) -> Option<PodDisruptionBudget> {
     if valid.workload == Workload::DaemonSet {
         return None;
     }
+    // None may go while what is stored is not kept as often as it is to be.
     let spare = valid.spare();
-    (spare > 0).then(|| PodDisruptionBudget {
+    (valid.usually_spare() > 0 || spare > 0).then(|| PodDisruptionBudget {
         metadata: owner.metadata(valid.instance.disruption_budget()),
         spec: Some(PodDisruptionBudgetSpec {
             max_unavailable: valid.homes.is_none().then_some(IntOrString::Int(spare)),

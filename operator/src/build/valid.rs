@@ -152,6 +152,16 @@ impl Valid {
     /// How many may be missing so that the service still works.
     #[must_use]
     pub fn spare(&self) -> i32 {
+        let said = self.members.as_ref().and_then(|members| members.record.spare);
+        match said.filter(|_| self.stopped.is_none()) {
+            Some(said) => said.clamp(0, (self.members_now() - 1).max(0)),
+            None => self.usually_spare(),
+        }
+    }
+
+    /// The same by their number alone: also while what is stored is not yet kept as often as it is to be.
+    #[must_use]
+    pub fn usually_spare(&self) -> i32 {
         let members = self.members_now();
         members - self.description.quorum.of(members)
     }
@@ -317,6 +327,15 @@ pub(crate) mod tests {
         let mut copies = Valid { members: members(5, true), ..valid() };
         copies.description.quorum = Quorum::MostCopies(3);
         assert_eq!((copies.margin(&ready(5)), copies.margin(&ready(3))), (Some(1), Some(-1)));
+        let mut said = |spare: i32| {
+            if let Some(members) = &mut copies.members {
+                members.record.spare = Some(spare);
+            }
+            [5, 4, 3].map(|count| copies.margin(&ready(count)).unwrap())
+        };
+        assert_eq!(said(2), [2, 1, 0], "made with five, each row is kept five times");
+        assert_eq!(said(0), [0, -1, -2], "a copy is still to be made");
+        assert_eq!(said(7), [4, 3, 2], "one is needed");
     }
 
     fn moved(valid: &Valid, pods: &[Pod]) -> Option<String> {

@@ -109,15 +109,24 @@ pub fn next(now: &Situation<'_>) -> Step {
             || Step::Wait(format!("waits for the member on {} to serve", member.host)),
         );
     }
+    if let Some(step) = pursue_who_leaves(now) {
+        return step;
+    }
     if let Some(missing) = wanted.iter().find(|address| !view.has(address)) {
         return gone_for_good(now).unwrap_or_else(|| join(now, missing));
     }
-    if let Some(leaving) = leaves_next(now) {
-        return leave(now, leaving);
-    }
-    // More pods than members: those that have left.
-    if now.record.homes.is_none() && now.record.replicas > count(wanted.len()) {
+    let leaving = leaves_next(now);
+    // More pods than members: one is of a member that has left. It goes before the next leaves, or both would come at
+    // once when they are wanted again; but as the pod of one that stays may go in its place, not while another is down.
+    let all_serve = view.members.iter().all(|member| view.serving.contains(&member.host));
+    if now.record.homes.is_none()
+        && now.record.replicas > count(view.members.len())
+        && (all_serve || leaving.is_none())
+    {
         return Step::Scale(now.record.replicas - 1);
+    }
+    if let Some(leaving) = leaving {
+        return leave(now, leaving);
     }
     if pods.len() != wanted.len() {
         return Step::Wait(format!("{} of {} pods are there", pods.len(), wanted.len()));
@@ -157,6 +166,15 @@ fn take_out_who_has_lost_data(now: &Situation<'_>) -> Option<Step> {
             member.host
         ))
     })
+}
+
+/// Where one that comes needs all others, none can while one leaves: that comes to its end first. One that is wanted again is
+/// looked after as a member.
+fn pursue_who_leaves(now: &Situation<'_>) -> Option<Step> {
+    let view = now.view;
+    let leaves = |member: &&Member| view.leaving.contains(&member.host);
+    let member = view.members.iter().find(leaves).filter(|_| now.joins == Joins::ByStreaming)?;
+    Some(if now.wanted.contains(&member.host) { Step::Settled } else { leave(now, member.clone()) })
 }
 
 /// One member comes.
@@ -229,12 +247,13 @@ fn gone_for_good(now: &Situation<'_>) -> Option<Step> {
     })
 }
 
-/// The member that leaves next: the leader last.
+/// The member that leaves next: first one that does not serve, as it only counts against the quorum, and the leader last.
 fn leaves_next(now: &Situation<'_>) -> Option<Member> {
-    let mut leaving: Vec<&Member> =
-        now.view.members.iter().filter(|member| !now.wanted.contains(&member.host)).collect();
-    leaving.sort_by_key(|member| member.host == now.view.leader);
-    leaving.first().map(|&member| member.clone())
+    let view = now.view;
+    let leaving = view.members.iter().filter(|member| !now.wanted.contains(&member.host));
+    leaving
+        .min_by_key(|member| (view.serving.contains(&member.host), member.host == view.leader))
+        .cloned()
 }
 
 /// One member goes. Where its pod has to end first that is made again, and waits for a node.

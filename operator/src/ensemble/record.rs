@@ -25,6 +25,9 @@ pub struct Record {
     pub replicas: i32,
     /// How many of them are members.
     pub members: i32,
+    /// How many of them may be away, by how often what is stored is kept. Until the service has said it, their number says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spare: Option<i32>,
     /// Where each node has a volume: the nodes that have a pod, by address. Kubernetes chooses none of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub homes: Option<BTreeMap<String, String>>,
@@ -43,7 +46,7 @@ impl Record {
         let count = i32::try_from(addresses.len()).unwrap_or(i32::MAX);
         let first = addresses.to_vec();
         let ids = BTreeMap::new();
-        Self { ids, first, replicas: count, members: count, homes: None }.with(addresses)
+        Self { ids, first, replicas: count, members: count, ..Self::default() }.with(addresses)
     }
 
     /// With a pod on exactly these nodes, which are by their addresses.
@@ -76,7 +79,13 @@ impl Record {
         self.ids.retain(|address, id| {
             !ids.contains_key(address) && !ids.values().any(|other| other == id)
         });
+        let before = self.members;
         self.members = i32::try_from(ids.len()).unwrap_or(i32::MAX);
+        if self.members != before {
+            // Until it has said it of so many.
+            let most = (self.members - 1).max(0) / 2;
+            self.spare = self.spare.map(|spare| spare.min(most));
+        }
         self.ids.extend(ids);
         self
     }
@@ -117,6 +126,21 @@ mod tests {
         assert_eq!((record.ids["a"], record.ids["b"], record.members), (7, 1, 2));
         let record = record.with(&addresses(&["a", "b", "c"]));
         assert!(![1, 7].contains(&record.ids["c"]), "{record:?}");
+    }
+
+    #[test]
+    fn of_fewer_members_no_more_than_fewer_than_half_may_be_away_until_the_service_says_it() {
+        let view = |count: u32| View {
+            members: (1..=count).map(|id| Member { id, host: id.to_string() }).collect(),
+            ..View::default()
+        };
+        let five = Record { spare: Some(2), ..Record::default() }.as_seen(&view(5));
+        assert_eq!(five.spare, Some(2));
+        assert_eq!(five.clone().as_seen(&view(5)).spare, Some(2));
+        assert_eq!(five.as_seen(&view(3)).spare, Some(1));
+        let grown = Record { spare: Some(0), ..Record::default() }.as_seen(&view(3));
+        assert_eq!(grown.spare, Some(0), "a copy is still to be made");
+        assert_eq!(Record::default().as_seen(&view(3)).spare, None);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use self::cql::Session;
 use self::keyspaces::Keyspace;
 use self::status::{Row, State};
 use crate::ensemble::{
-    Access, Answers, Change, ChangeError, Ensemble, Joins, Leaves, Member, View, ask_each,
+    Access, Answers, Change, ChangeError, Ensemble, Joins, Leaves, Member, Tended, View, ask_each,
 };
 
 const CONTAINER: &str = "cassandra";
@@ -68,23 +68,25 @@ impl Ensemble for Nodes {
         &'a self,
         access: &'a Access,
         view: &'a View,
-    ) -> BoxFuture<'a, Result<Option<String>, ChangeError>> {
+    ) -> BoxFuture<'a, Result<Tended, ChangeError>> {
         async move {
-            // It was to go and is to stay: of its own it does not turn back.
             let rows = rows(access, &view.leader).await?;
             if let Some(row) = rows.iter().find(|row| row.state == State::Leaving) {
-                return Ok(Some(format!(
-                    "the member on {} leaves, and comes again then",
-                    row.host
-                )));
+                let does = stay(access, &row.host).await?;
+                return Ok(Tended { does: Some(does), spare: None });
             }
             let hosts: Vec<&str> = view.serving.iter().map(String::as_str).collect();
+            // What is not repaired yet is not on as many as it is to be.
+            let busy = |what: String| Tended { does: Some(what), spare: Some(0) };
             if let Some(what) = repair(access, &hosts).await? {
-                return Ok(Some(what));
+                return Ok(busy(what));
             }
             let members = view.members.len();
-            let next = |one: &Keyspace| one.next(members);
-            self.replicate(access, &view.leader, &hosts, next).await
+            let mut stored = Stored::read(access, &view.leader, self.cql).await?;
+            match stored.replicate(access, &hosts, |one| one.next(members)).await? {
+                Some(what) => Ok(busy(what)),
+                None => Ok(Tended { does: None, spare: keyspaces::spare(&stored.keyspaces) }),
+            }
         }
         .boxed()
     }
@@ -146,35 +148,57 @@ impl Nodes {
                 return refused(&what);
             }
             let fits = |one: &Keyspace| one.fewer(others.len());
-            if let Some(what) = self.replicate(access, other, &hosts, fits).await? {
+            let mut stored = Stored::read(access, other, self.cql).await?;
+            if let Some(what) = stored.replicate(access, &hosts, fits).await? {
                 return refused(&what);
             }
         }
         going(&manage(access, &member.host, &["leave"]).await?)
     }
+}
+
+/// What is stored, as one member says it.
+struct Stored {
+    session: Session,
+    keyspaces: Vec<Keyspace>,
+}
+
+impl Stored {
+    async fn read(access: &Access, host: &str, cql: u16) -> Result<Self, ChangeError> {
+        let session = Session::open(host, cql, &access.operator).await;
+        let mut session = session.map_err(ChangeError::of)?;
+        let keyspaces = keyspaces::all(&mut session).await.map_err(ChangeError::of)?;
+        Ok(Self { session, keyspaces })
+    }
 
     /// Has one keyspace be kept as often as `next` says, and what of it is missing is noted before.
     async fn replicate(
-        &self,
+        &mut self,
         access: &Access,
-        leader: &str,
         hosts: &[&str],
         next: impl Fn(&Keyspace) -> Option<u32>,
     ) -> Result<Option<String>, ChangeError> {
-        let session = Session::open(leader, self.cql, &access.operator).await;
-        let mut session = session.map_err(ChangeError::of)?;
-        let keyspaces = keyspaces::all(&mut session).await.map_err(ChangeError::of)?;
-        let Some((keyspace, factor)) = keyspaces.iter().find_map(|one| Some((one, next(one)?)))
-        else {
-            return Ok(None);
-        };
+        let found = self.keyspaces.iter().find_map(|one| Some((one, next(one)?)));
+        let Some((keyspace, factor)) = found else { return Ok(None) };
         for host in hosts {
             manage(access, host, &["owe", &keyspace.name]).await?;
         }
-        session.run(&keyspace.alter(factor)).await.map_err(ChangeError::of)?;
+        self.session.run(&keyspace.alter(factor)).await.map_err(ChangeError::of)?;
         let (name, before) = (&keyspace.name, keyspace.factor);
         Ok(Some(format!("keyspace {name} is kept {factor} times, no longer {before}")))
     }
+}
+
+/// Of one that was to go and is to stay: while its leave is under way Cassandra does not take it back, and it comes again then;
+/// one that has failed ends only with the process.
+async fn stay(access: &Access, host: &str) -> Result<String, ChangeError> {
+    let said = manage(access, host, &["stay"]).await?;
+    Ok(match said.as_str() {
+        "running" => format!("the member on {host} leaves, and comes again then"),
+        said => format!(
+            "the member on {host} has failed to leave, and is started again, to stay: {said}"
+        ),
+    })
 }
 
 /// Has the first member that has something to repair do so, one after the other.

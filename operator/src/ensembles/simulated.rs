@@ -127,7 +127,8 @@ impl Service {
         let answer = |address: &String| {
             let said = if self.ready.contains(address) {
                 let is_leader = leader.as_ref() == Some(address);
-                Ok(Answer { version: list.version, members: list.members.clone(), is_leader })
+                let members = list.members.clone();
+                Ok(Answer { version: list.version, members, is_leader, ..Answer::default() })
             } else {
                 Err("its pod is not ready".to_owned())
             };

@@ -51,7 +51,7 @@ impl Servers {
         session.close().await;
         let is_leader = is_leader(address, self.secure, &access.operator).await?;
         let (version, members) = (configuration.version, configuration.members);
-        Ok(Answer { version, members, is_leader })
+        Ok(Answer { version, members, is_leader, ..Answer::default() })
     }
 
     async fn change(

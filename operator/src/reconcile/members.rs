@@ -16,7 +16,7 @@ use crate::build::{Members, Valid};
 use crate::canary::{HELD, ON_HOLD, Pace};
 use crate::ensemble::plan::{Seat, Situation, Step, make_stuck_again, next};
 use crate::ensemble::record::Record;
-use crate::ensemble::{Access, Change, Ensemble, Leaves, View};
+use crate::ensemble::{Access, Change, Ensemble, Leaves, Tended, View};
 use crate::ensembles::simulated::Pods;
 use crate::exec::InPods;
 use crate::kind::Workload;
@@ -109,7 +109,9 @@ pub(super) async fn plan(
             let step = Step::Wait("the members serve for the first time".to_owned());
             let mut plan = Plan { ensemble, access, view, step };
             if members.had_quorum {
-                plan.step = decide(ctx, fetched, valid, &plan, &members.record, &seats).await;
+                let next = decide(ctx, fetched, valid, &plan, &members.record, &seats).await;
+                plan.step = next.step;
+                members.record.spare = next.spare.or(members.record.spare);
             }
             members.had_quorum = true;
             say(&mut members, &valid.nodes, &plan.step);
@@ -124,6 +126,12 @@ pub(super) async fn plan(
     Ok(plan)
 }
 
+/// What is done next, and how many members may be away, where that has been asked.
+struct Next {
+    step: Step,
+    spare: Option<i32>,
+}
+
 /// What is done next, by what the service says.
 async fn decide(
     ctx: &Context,
@@ -132,7 +140,7 @@ async fn decide(
     Plan { ensemble, access, view, .. }: &Plan,
     record: &Record,
     seats: &[Seat],
-) -> Step {
+) -> Next {
     let wanted = &addresses_of(&valid.nodes)[..];
     let left = &left(&**ensemble, access, view, wanted, seats).await;
     let (joins, leaves) = (ensemble.joins(), ensemble.leaves());
@@ -141,7 +149,10 @@ async fn decide(
     let step = when_others_are_ready(step, seats, &fetched.pods);
     match when_its_volume_stays(step, fetched, valid) {
         Step::Settled => tend(ctx, &**ensemble, access, view).await,
-        step => if_spared(&**ensemble, access, view, seats, step).await,
+        step => {
+            let step = if_spared(&**ensemble, access, view, seats, step).await;
+            Next { step, spare: None }
+        }
     }
 }
 
@@ -206,15 +217,15 @@ fn when_its_volume_stays(step: Step, fetched: &Fetched, valid: &Valid) -> Step {
 }
 
 /// When all members are as they shall be: what is left to do for them.
-async fn tend(ctx: &Context, ensemble: &dyn Ensemble, access: &Access, view: &View) -> Step {
+async fn tend(ctx: &Context, ensemble: &dyn Ensemble, access: &Access, view: &View) -> Next {
     if !ctx.leadership.may_write() {
-        return Step::Settled;
+        return Next { step: Step::Settled, spare: None };
     }
     match ensemble.tend(access, view).await {
-        Ok(None) => Step::Settled,
-        Ok(Some(what)) => Step::Wait(what),
+        Ok(Tended { does, spare }) => Next { step: does.map_or(Step::Settled, Step::Wait), spare },
         Err(error) => {
-            Step::Wait(format!("failed to look after the members: {error}; will try again"))
+            let why = format!("failed to look after the members: {error}; will try again");
+            Next { step: Step::Wait(why), spare: None }
         }
     }
 }

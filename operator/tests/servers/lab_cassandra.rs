@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use opensdn_operator::ensemble::{Access, Change, Member, View};
+use opensdn_operator::ensemble::{Access, Change, Member, Tended, View};
 use opensdn_operator::exec::{Exec, ExecError, Output};
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
@@ -265,9 +265,11 @@ impl Stage {
         loop {
             let view = self.view().await.unwrap();
             match self.cluster.ensemble().tend(&self.access(), &view).await {
-                Ok(None) => return done,
-                Ok(Some(what)) if done.last() != Some(&what) => done.push(what),
-                Ok(Some(_)) => {}
+                Ok(Tended { does: None, .. }) => return done,
+                Ok(Tended { does: Some(what), .. }) if done.last() != Some(&what) => {
+                    done.push(what)
+                }
+                Ok(_) => {}
                 Err(error) => done.push(error.to_string()),
             }
             assert!(begun.elapsed() < LONGEST, "{done:?}\n{}", self.cluster.logs());

@@ -49,6 +49,13 @@ impl Keyspace {
         is_more.then(|| self.factor - 1)
     }
 
+    /// How many members may be away so that all of it can be read and written: OpenSDN does so with most of the copies
+    /// (tf-controller, `cassandra_cql.py`), the collector with any (tf-analytics, `db_handler.cc`).
+    fn spare(&self) -> u32 {
+        let needed = if self.name == OF_COLLECTOR { 1 } else { self.factor / 2 + 1 };
+        self.factor.saturating_sub(needed)
+    }
+
     /// The statement that has it be so.
     pub(super) fn alter(&self, factor: u32) -> String {
         let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
@@ -63,6 +70,12 @@ impl Keyspace {
         let name = self.name.replace('"', "\"\"");
         format!("ALTER KEYSPACE \"{name}\" WITH replication = {{{}}}", options.join(", "))
     }
+}
+
+/// How many members may be away so that all of these can be read and written; `None` where there are none yet.
+pub(super) fn spare(all: &[Keyspace]) -> Option<i32> {
+    let least = all.iter().map(Keyspace::spare).min()?;
+    Some(i32::try_from(least).unwrap_or(i32::MAX))
 }
 
 /// All of OpenSDN's.
@@ -112,6 +125,21 @@ mod tests {
         let collector =
             keyspace(OF_COLLECTOR, &[("class", SIMPLE), ("replication_factor", "2")]).unwrap();
         assert_eq!((collector.next(3), collector.next(1)), (None, Some(1)));
+    }
+
+    #[test]
+    fn as_many_members_may_be_away_as_the_keyspace_that_is_kept_least_allows() {
+        let spared = |all: &[(&str, &str)]| {
+            let of = |&(name, factor)| {
+                keyspace(name, &[("class", SIMPLE), ("replication_factor", factor)]).unwrap()
+            };
+            spare(&all.iter().map(of).collect::<Vec<_>>())
+        };
+        assert_eq!(spared(&[]), None, "nothing is stored yet");
+        let of_config = |factor| spared(&[("config_db_uuid", factor)]);
+        assert_eq!(["1", "2", "3", "5"].map(of_config), [Some(0), Some(0), Some(1), Some(2)]);
+        assert_eq!(spared(&[(OF_COLLECTOR, "2")]), Some(1), "any copy will do");
+        assert_eq!(spared(&[("config_db_uuid", "5"), (OF_COLLECTOR, "1")]), Some(0));
     }
 
     #[test]

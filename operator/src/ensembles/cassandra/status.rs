@@ -107,7 +107,9 @@ pub(super) fn answers(all: &BTreeMap<String, Result<Vec<Row>, String>>) -> Answe
             .map(|row| Member { id: row.id, host: row.host.clone() })
             .collect();
         members.sort_by(|one, other| one.host.cmp(&other.host));
-        Ok(Answer { version: 0, members, is_leader: false })
+        let leaving = rows.iter().filter(|row| row.state == State::Leaving);
+        let leaving = leaving.map(|row| row.host.clone()).collect();
+        Ok(Answer { members, leaving, ..Answer::default() })
     };
     let mut answers: Answers = all
         .iter()

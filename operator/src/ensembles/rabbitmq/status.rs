@@ -92,7 +92,7 @@ pub(super) fn answers(said: BTreeMap<String, Result<Status, String>>) -> Answers
         let is_leader = Some(&status.own) == leader.as_ref();
         let members =
             status.members.iter().map(|node| Member { id: number_of(node), host: host_of(node) });
-        Ok(Answer { version: 0, members: members.collect(), is_leader })
+        Ok(Answer { members: members.collect(), is_leader, ..Answer::default() })
     };
     said.into_iter().map(|(address, status)| (address, status.and_then(judge))).collect()
 }
