@@ -14,8 +14,8 @@ use crate::object::{controller_of, number};
 pub struct Pace {
     /// One first: the others wait until it has been well for a while.
     pub canary: bool,
-    /// So many nodes at a time then, where there is one pod on each.
-    pub at_once: i32,
+    /// So many nodes at a time then, where there is one pod on each; `None` while no Upgrade is at work on it.
+    pub at_once: Option<i32>,
     /// What is awaited of a node before its pod is replaced, where there is one on each.
     pub drain: Drain,
     /// No pod is replaced but one that cannot start: the Upgrade has stopped, or was asked for another try and does not
@@ -42,14 +42,15 @@ pub(crate) const ON_HOLD: &str = "an Upgrade has stopped, and its other pods sta
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { canary: false, at_once: 1, drain: Drain::NotAwaited, on_hold: false }
+        Self { canary: false, at_once: None, drain: Drain::NotAwaited, on_hold: false }
     }
 }
 
 impl Pace {
-    /// Whether the operator replaces each pod, and not the controller of DaemonSets.
+    /// Whether the operator replaces each pod, and not the controller of DaemonSets, which would do it as the component's own
+    /// settings say: an Upgrade has a pace of its own.
     pub(crate) fn is_of_operator(&self) -> bool {
-        self.canary || self.on_hold || self.drain != Drain::NotAwaited || self.at_once > 1
+        self.canary || self.on_hold || self.drain != Drain::NotAwaited || self.at_once.is_some()
     }
 }
 
@@ -78,7 +79,8 @@ pub(crate) fn pace(cache: &Cache, component: &DynamicObject) -> Pace {
         }
         let at_once = number(&upgrade.data, "/spec/vroutersAtOnce");
         if ["Canary", "Running", "RollingBack"].contains(&state) {
-            pace.at_once = at_once.and_then(|count| i32::try_from(count).ok()).unwrap_or(1).max(1);
+            let at_once = at_once.and_then(|count| i32::try_from(count).ok()).unwrap_or(1);
+            pace.at_once = Some(at_once.max(1));
         }
     }
     pace
@@ -146,10 +148,24 @@ mod tests {
     }
 
     #[test]
+    fn while_a_step_is_at_work_only_the_operator_replaces_pods_one_at_a_time_unless_it_is_asked_for_more()
+     {
+        for state in ["Canary", "Running", "RollingBack"] {
+            let pace = paced("Running", &step(state), false);
+            assert!(pace.is_of_operator() && pace.at_once == Some(1), "{state}: {pace:?}");
+        }
+        for state in ["Succeeded", "Skipped", "RolledBack"] {
+            assert!(!paced("Running", &step(state), false).is_of_operator(), "{state}");
+        }
+        assert!(!paced("Running", &step("Pending"), false).is_of_operator(), "it has not begun");
+        assert!(!paced("Succeeded", &step("Running"), false).is_of_operator(), "it is over");
+    }
+
+    #[test]
     fn after_a_stop_no_pod_of_a_step_that_has_begun_is_replaced_until_a_person_decides() {
         let is_held = |phase: &str, step: &Value| {
             let pace = paced(phase, step, false);
-            assert_eq!(pace.is_of_operator(), pace.on_hold, "the DaemonSet would replace the next");
+            assert!(!pace.on_hold || pace.is_of_operator(), "the DaemonSet would replace the next");
             pace.on_hold
         };
         let again = json!({"id": "Vrouter/a", "state": "Pending", "attempts": 1});

@@ -84,14 +84,16 @@ mod tests {
         }
         assert_eq!(of(&Pace::default(), Update::OnDelete), json!({"type": "OnDelete"}));
         let held = [
-            Pace { at_once: 5, ..Pace::default() },
+            Pace { at_once: Some(1), ..Pace::default() },
+            Pace { at_once: Some(5), ..Pace::default() },
             Pace { canary: true, ..Pace::default() },
             Pace { drain: Drain::For("tf/up".to_owned()), ..Pace::default() },
             Pace { on_hold: true, ..Pace::default() },
         ];
         for pace in held {
-            let strategy = of(&pace, Update::default());
-            assert_eq!(strategy, json!({"type": "OnDelete"}), "{pace:?}");
+            for update in [Update::default(), Update::Rolling(50), Update::OnDelete] {
+                assert_eq!(of(&pace, update), json!({"type": "OnDelete"}), "{pace:?} {update:?}");
+            }
         }
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn to_be_replaced<'a>(fetched: &'a Fetched, valid: &Valid) -> Option<
         available: count(keeper, "numberAvailable"),
     };
     let mut turn = Turn::Any;
-    let is_full = counts.away() >= usize::try_from(*at_once).unwrap_or(1);
+    let is_full = counts.away() >= usize::try_from(at_once.unwrap_or(1)).unwrap_or(1);
     if *canary {
         // Also where admission has given it other images than its template: else that pod would go again and again.
         let is_there =
