@@ -17,6 +17,17 @@ use crate::object::{condition, list, text};
 pub const CONTROL_PLANE: [&str; 2] =
     ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
 
+/// Taints of `node.kubernetes.io` that Kubernetes sets and takes away (`pkg/apis/core/well_known_taints.go`). `out-of-service` a person sets.
+const OF_CONDITIONS: [&str; 7] = [
+    "not-ready",
+    "unreachable",
+    "unschedulable",
+    "memory-pressure",
+    "disk-pressure",
+    "pid-pressure",
+    "network-unavailable",
+];
+
 /// Either of them names the zone of a node; Kubernetes sets only the first since 1.21.
 const ZONE: [&str; 2] = ["topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"];
 
@@ -39,7 +50,7 @@ pub struct Node {
     pub taints: Vec<Taint>,
 }
 
-/// A taint that keeps pods away, and is not one that Kubernetes sets and that pods of DaemonSets tolerate anyway.
+/// A taint that keeps pods away, and is not one that Kubernetes sets and takes away by what a node says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taint {
     key: String,
@@ -52,9 +63,10 @@ impl Taint {
     fn of(taint: &Value) -> Option<Self> {
         let [key, value, effect] =
             ["/key", "/value", "/effect"].map(|pointer| text(taint, pointer).to_owned());
-        let is_kubernetes = key.starts_with("node.kubernetes.io/");
+        let comes_and_goes =
+            key.strip_prefix("node.kubernetes.io/").is_some_and(|of| OF_CONDITIONS.contains(&of));
         let keeps_away = ["NoSchedule", "NoExecute"].contains(&effect.as_str());
-        (keeps_away && !is_kubernetes).then_some(Self { key, value, effect })
+        (keeps_away && !comes_and_goes).then_some(Self { key, value, effect })
     }
 
     /// Whether a pod with these tolerations may come there.

@@ -138,7 +138,11 @@ pub(crate) fn pull_secrets(common: &PodConfiguration) -> Option<Vec<LocalObjectR
     Some(secrets.collect()).filter(|secrets: &Vec<_>| !secrets.is_empty())
 }
 
-/// Those that are given, in one order as well; else everything, as the network must be there before a node is ready.
+/// The network must be there before a node is ready.
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+
+/// Those that are given, in one order as well, and that of a node that is not ready, which tf-operator does not add: pods of DaemonSets
+/// tolerate only its other effect by themselves (`pkg/controller/daemon/util/daemonset_util.go` of Kubernetes). Else everything.
 pub(crate) fn tolerations(common: &PodConfiguration) -> Vec<Toleration> {
     let everything = |effect: &str| Toleration {
         effect: Some(effect.to_owned()),
@@ -149,13 +153,9 @@ pub(crate) fn tolerations(common: &PodConfiguration) -> Vec<Toleration> {
     let Some(given) = given else {
         return vec![everything("NoSchedule"), everything("NoExecute")];
     };
-    let mut given = given.clone();
-    given.sort_by_cached_key(|one| {
-        let one = one.clone();
-        (one.key, one.operator, one.value, one.effect, one.toleration_seconds)
-    });
-    given
-        .into_iter()
+    let mut all: Vec<Toleration> = given
+        .iter()
+        .cloned()
         .map(|one| Toleration {
             effect: one.effect,
             key: one.key,
@@ -163,5 +163,54 @@ pub(crate) fn tolerations(common: &PodConfiguration) -> Vec<Toleration> {
             toleration_seconds: one.toleration_seconds,
             value: one.value,
         })
-        .collect()
+        .collect();
+    let of_new_nodes = Toleration { key: Some(NOT_READY.to_owned()), ..everything("NoSchedule") };
+    let is = |value: &Option<String>, own: &Option<String>| {
+        value.as_ref().is_none_or(|value| value.is_empty() || Some(value) == own.as_ref())
+    };
+    let covers = |one: &Toleration| {
+        one.operator == of_new_nodes.operator
+            && is(&one.key, &of_new_nodes.key)
+            && is(&one.effect, &of_new_nodes.effect)
+    };
+    if !all.iter().any(covers) {
+        all.push(of_new_nodes);
+    }
+    all.sort_by_cached_key(|one| {
+        let one = one.clone();
+        (one.key, one.operator, one.value, one.effect, one.toleration_seconds)
+    });
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json};
+
+    use super::*;
+
+    fn made(given: &serde_json::Value) -> serde_json::Value {
+        json!(tolerations(&from_value(json!({ "tolerations": given })).unwrap()))
+    }
+
+    #[test]
+    fn pods_come_to_nodes_that_are_not_ready_whatever_tolerations_are_given() {
+        let not_ready = json!({"key": NOT_READY, "operator": "Exists", "effect": "NoSchedule"});
+        let given = json!({"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"});
+        assert_eq!(made(&json!([given])), json!([given, not_ready]));
+        for covering in [
+            json!({"operator": "Exists"}),
+            json!({"operator": "Exists", "effect": "NoSchedule"}),
+            json!({"key": NOT_READY, "operator": "Exists"}),
+            not_ready,
+        ] {
+            assert_eq!(made(&json!([covering])), json!([covering]));
+        }
+        let other = json!({"key": NOT_READY, "operator": "Exists", "effect": "NoExecute"});
+        assert_eq!(
+            made(&json!([other])).as_array().map(Vec::len),
+            Some(2),
+            "that is another effect"
+        );
+    }
 }

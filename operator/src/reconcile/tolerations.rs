@@ -29,8 +29,8 @@ pub(super) fn refused(fetched: &Fetched, valid: &Valid) -> Option<String> {
         more => format!(" and {more} more"),
     };
     Some(format!(
-        "spec.commonConfiguration.tolerations does not tolerate the taint {taint} of {node}{more}, where pods run: they would go \
-         and not come again, so the DaemonSet stays as it is. Tolerate it, or leave nodes out by \
+        "spec.commonConfiguration.tolerations does not tolerate the taint {taint} of {node}{more}, where pods run: they would \
+         not come again once they end, so the DaemonSet stays as it is. Tolerate it, or leave nodes out by \
          spec.commonConfiguration.nodeSelector"
     ))
 }
