@@ -13,6 +13,7 @@ use crate::ensemble::DATA_LOST;
 use crate::kind::Kind;
 use crate::names::Instance;
 use crate::network::is_address;
+use crate::node::Node;
 use crate::object::{condition, controller_of, created, is_controlled_by, list, text};
 
 /// What matters of a pod.
@@ -69,6 +70,25 @@ impl Pod {
             created: created(pod),
         }
     }
+
+    /// With what its node says of it: a pod on the node's network keeps the address that this had when it came, also when the
+    /// node has another one by now, and nothing reaches it there any more.
+    #[must_use]
+    pub fn among(self, nodes: &[Node]) -> Self {
+        let node = nodes.iter().find(|node| node.name == self.node);
+        let (Some(node), Some(address)) = (node, &self.address) else { return self };
+        let has_it = |own: &String| own == address || node.others.contains(address);
+        match &node.address {
+            Some(own) if !has_it(own) && !self.is_ready && !self.is_going => {
+                let trouble = format!(
+                    "it came with the address {address}, and node {} has {own} now: delete the pod, so that it comes with that",
+                    node.name
+                );
+                Self { trouble: Some(trouble), ..self }
+            }
+            _ => self,
+        }
+    }
 }
 
 /// The pods with the labels of a component, which anybody can set.
@@ -119,6 +139,33 @@ mod tests {
     fn lost(status: &Value) -> bool {
         let pod = json!({"metadata": {"name": "p"}, "status": {"containerStatuses": [status]}});
         has_lost_data(&serde_json::from_value(pod).unwrap())
+    }
+
+    #[test]
+    fn a_pod_that_is_not_ready_says_that_its_node_has_another_address_now() {
+        let node = |addresses: &[&str]| {
+            let all: Vec<Value> = addresses
+                .iter()
+                .map(|address| json!({"type": "InternalIP", "address": address}))
+                .collect();
+            let node = json!({"metadata": {"name": "n1"}, "status": {"addresses": all}});
+            [Node::of(&serde_json::from_value(node).unwrap())]
+        };
+        let pod = |ready: &str| {
+            let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n1"},
+                "status": {"podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": ready}]}});
+            Pod::of(&serde_json::from_value(pod).unwrap())
+        };
+        let said = pod("False").among(&node(&["10.0.0.9"])).trouble.unwrap();
+        assert!(said.contains("10.0.0.1, and node n1 has 10.0.0.9 now: delete the pod"), "{said}");
+        for (ready, addresses) in [
+            ("False", &["10.0.0.1"][..]),
+            ("False", &["10.0.0.9", "10.0.0.1"]),
+            ("False", &[]),
+            ("True", &["10.0.0.9"]),
+        ] {
+            assert_eq!(pod(ready).among(&node(addresses)).trouble, None, "{ready} {addresses:?}");
+        }
     }
 
     #[test]

@@ -12,10 +12,12 @@ const LOSSES: [&str; 3] = ["PodsNotReady", "NeedsNotReady", "NoNodes"];
 /// Reasons of what waits for a person, though nothing is wrong with the object.
 const FOR_A_PERSON: [&str; 2] = ["UpgradeStopped", "PodsToBeDeleted"];
 
-/// Sets it by what else is set.
+/// Sets it by what else is set. `is_resized` says that more or fewer pods are wanted than before, which no generation shows: nodes
+/// are labelled, and a service is stopped by an annotation.
 pub fn progressing(
     conditions: &mut Conditions<'_>,
     earlier: &[Condition],
+    is_resized: bool,
     generation: Option<i64>,
     now: &str,
 ) {
@@ -27,6 +29,7 @@ pub fn progressing(
         one.type_ == PROGRESSING
             && one.status == ConditionStatus::False.label()
             && one.observed_generation == generation
+            && !is_resized
     });
     let is_still =
         |reason: &str| FOR_A_PERSON.contains(&reason) || (had_ended && LOSSES.contains(&reason));
@@ -54,6 +57,14 @@ mod tests {
         before: Option<(ConditionStatus, i64)>,
         set: impl Fn(&mut Conditions<'_>),
     ) -> (String, String) {
+        resized(false, before, set)
+    }
+
+    fn resized(
+        is_resized: bool,
+        before: Option<(ConditionStatus, i64)>,
+        set: impl Fn(&mut Conditions<'_>),
+    ) -> (String, String) {
         let earlier: Vec<Condition> = before
             .into_iter()
             .map(|(status, generation)| Condition {
@@ -65,7 +76,7 @@ mod tests {
             .collect();
         let mut conditions = Conditions::after(&earlier);
         set(&mut conditions);
-        progressing(&mut conditions, &earlier, GENERATION, "now");
+        progressing(&mut conditions, &earlier, is_resized, GENERATION, "now");
         let said = conditions.get(PROGRESSING).unwrap();
         (said.status.clone(), said.reason.clone().unwrap())
     }
@@ -98,13 +109,14 @@ mod tests {
 
     #[test]
     fn a_pod_that_is_lost_later_is_no_progress_until_something_is_to_be_another() {
-        let ended = Some((ConditionStatus::False, 3));
-        assert_eq!(after(ended, waits("PodsNotReady")), said("False", "PodsNotReady"));
-        assert_eq!(after(ended, waits("RollingUpdate")), said("True", "RollingUpdate"));
+        let ended = || Some((ConditionStatus::False, 3));
+        assert_eq!(after(ended(), waits("PodsNotReady")), said("False", "PodsNotReady"));
+        assert_eq!(after(ended(), waits("RollingUpdate")), said("True", "RollingUpdate"));
         let under_way = Some((ConditionStatus::True, 3));
         assert_eq!(after(under_way, waits("PodsNotReady")), said("True", "PodsNotReady"));
         assert_eq!(after(under_way, waits("UpgradeStopped")), said("False", "UpgradeStopped"));
         let of_another_spec = Some((ConditionStatus::False, 2));
         assert_eq!(after(of_another_spec, waits("PodsNotReady")), said("True", "PodsNotReady"));
+        assert_eq!(resized(true, ended(), waits("PodsNotReady")), said("True", "PodsNotReady"));
     }
 }

@@ -240,16 +240,16 @@ async fn pass(
         let service = Service::of(component.facts(), &fetched.object);
         ctx.introspect.describe(&service, &valid.description.containers);
     }
+    let kind = component.facts().kind;
+    let margin = validated.as_ref().ok().and_then(|valid| valid.margin(&fetched.pods));
+    ctx.metrics.margin(&fetched.object, kind, margin);
     let mut valid = match (validated, &paused) {
         (Err(invalid), _) => {
             ctx.introspect.not_described(&Service::of(component.facts(), &fetched.object));
-            ctx.metrics.margin(&fetched.object, component.facts().kind, None);
             let status = status::status(fetched, Outcome::Invalid(&invalid), &now());
             return (status, Ok(Action::await_change()));
         }
         (Ok(valid), Some(why)) => {
-            let kind = component.facts().kind;
-            ctx.metrics.margin(&fetched.object, kind, valid.margin(&fetched.pods));
             let status = status::status(fetched, Outcome::Paused(&valid, why), &now());
             return (status, Ok(Action::await_change()));
         }
@@ -278,7 +278,8 @@ async fn pass(
         }
     };
     let status = status::status(fetched, outcome, &now());
-    ctx.metrics.margin(&fetched.object, component.facts().kind, valid.margin(&fetched.pods));
+    // Its members may be others by now.
+    ctx.metrics.margin(&fetched.object, kind, valid.margin(&fetched.pods));
     match made {
         // No watch reports what is not ours.
         Err(Error::Refused(_)) => (status, Ok(Action::requeue(UNTIL_IT_IS_OURS))),

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use opensdn_crds::component::Component;
 use opensdn_testing::eventually::eventually_within;
 use opensdn_testing::kubectl::{kubectl, read, send};
 use opensdn_testing::{Failed, Outcome};
@@ -101,6 +102,27 @@ struct Wrong {
     away: usize,
 }
 
+/// What runs does its work, and its status says so; of vrouters each is missed where it is not.
+async fn what_runs_is_available(world: &World, wrong: &Wrong) -> Outcome {
+    let Wrong { what, services, away, .. } = wrong;
+    for service in *services {
+        let is_of = |kind: &&str| format!("{}1", kind.to_lowercase()) == **service;
+        let kind = KINDS.into_iter().find(|kind| is_of(kind)).ok_or("of no kind")?;
+        let plural = Component::of_kind(kind).ok_or("no component")?.plural;
+        let kind = format!("{plural}.tf.tungsten.io");
+        let object = read(&world.sandbox, &["-n", "tf", &kind, service]).await?;
+        let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let available = conditions.iter().find(|one| one["type"] == "Available");
+        let available = available.ok_or(format!("{what}: {service} says nothing of Available"))?;
+        let ready = (0..=*away)
+            .find(|away| available["message"] == format!("{} of 3 pods ready", 3 - away));
+        let works = ready.is_some_and(|away| away == 0 || *service != "vrouter1");
+        assert!(ready.is_some(), "{what}: {service}: {available}");
+        assert_eq!(available["status"] == "True", works, "{what}: {service}: {available}");
+    }
+    Ok(())
+}
+
 /// Sets it, looks at what becomes of it, and puts it back.
 async fn set_and_put_back(world: &World, wrong: &Wrong) -> Outcome {
     let Wrong { what, manager, services, said, away } = wrong;
@@ -116,6 +138,7 @@ async fn set_and_put_back(world: &World, wrong: &Wrong) -> Outcome {
         };
         eventually_within(WHOLE, &format!("{what}: {service} says {said:?}"), is_said).await;
     }
+    what_runs_is_available(world, wrong).await?;
     // That no further pod goes, nothing shows sooner.
     tokio::time::sleep(LOOKED_AGAIN).await;
     let most = pods.most_away();

@@ -96,7 +96,7 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> Status {
                 set(&one.type_, one.status == "True", &text(&one.reason), &text(&one.message));
             }
             conditions.stalled(reason, message, generation, now);
-            return finish(before, conditions, &earlier, generation, now);
+            return finish(before, conditions, &earlier, false, generation, now);
         }
         Outcome::Applied(valid) => (valid, None, None),
         Outcome::Failed(valid, why) => (valid, None, Some(why)),
@@ -104,8 +104,11 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> Status {
     };
     let pods = Pods::of(fetched, valid);
     // While members come those that there are do the work.
-    let members = valid.members.as_ref().map_or(pods.wanted, |_| valid.members_now());
-    let active = pods.wanted > 0 && pods.ready >= valid.description.quorum.of(members);
+    let needed = match &valid.members {
+        Some(_) => valid.members_now() - valid.spare(),
+        None => valid.description.quorum.of(pods.wanted),
+    };
+    let active = pods.wanted > 0 && pods.ready >= needed;
     let counts = pods.counts();
     set(AVAILABLE, active, if active { "EnoughPods" } else { "TooFewPods" }, &counts);
     let degraded = pods.ready < pods.wanted;
@@ -123,7 +126,8 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> Status {
     }
     settle(&mut conditions, fetched, valid, &pods, failed, generation, now);
     let status = numbers(fetched, valid, active, degraded, &before);
-    finish(status, conditions, &earlier, generation, now)
+    let is_resized = wanted_before(&earlier).is_some_and(|wanted| wanted != pods.wanted);
+    finish(status, conditions, &earlier, is_resized, generation, now)
 }
 
 fn as_before(fetched: &Fetched) -> String {
@@ -289,10 +293,11 @@ pub(super) fn finish(
     status: Status,
     mut conditions: Conditions<'_>,
     earlier: &[Condition],
+    is_resized: bool,
     generation: Option<i64>,
     now: &str,
 ) -> Status {
-    progressing(&mut conditions, earlier, generation, now);
+    progressing(&mut conditions, earlier, is_resized, generation, now);
     let conditions = Some(conditions.into_vec());
     let common = CommonStatus { conditions, observed_generation: generation, ..status.common };
     Status { common, ..status }
@@ -315,9 +320,19 @@ struct Pods {
     trouble: Option<String>,
 }
 
+/// How many pods there were to be, by what [`Pods::counts`] said then.
+fn wanted_before(earlier: &[Condition]) -> Option<i32> {
+    let available = earlier.iter().find(|one| one.type_ == AVAILABLE)?;
+    let (_, wanted) = available.message.as_deref()?.strip_suffix(COUNTED)?.split_once(" of ")?;
+    wanted.parse().ok()
+}
+
+/// The end of what says how many pods there are.
+const COUNTED: &str = " pods ready";
+
 impl Pods {
     fn counts(&self) -> String {
-        format!("{} of {} pods ready", self.ready, self.wanted)
+        format!("{} of {}{COUNTED}", self.ready, self.wanted)
     }
 
     /// With what is the matter.
@@ -336,6 +351,8 @@ impl Pods {
             Some(number(live, "/status/observedGeneration")) == live.metadata.generation
         };
         let mut wanted = valid.replicas();
+        // Where no node fits any more, what runs is left as it is, and does its work.
+        let is_kept = valid.nodes.is_empty() && valid.stopped.is_none();
         // A rollout is over only when the controller has seen the last template and replaced every pod.
         let current = match valid.workload {
             Workload::StatefulSet => {
@@ -345,6 +362,9 @@ impl Pods {
                         && number(set, "/status/updatedReplicas") >= number(set, "/spec/replicas")
                 };
                 let replicas: i64 = sets.iter().map(|set| number(set, "/spec/replicas")).sum();
+                if is_kept {
+                    wanted = i32::try_from(replicas).unwrap_or(wanted);
+                }
                 sets.iter().all(is_current) && replicas == i64::from(wanted) && !sets.is_empty()
             }
             Workload::DaemonSet => {
@@ -352,7 +372,8 @@ impl Pods {
                 seen.is_some_and(|live| {
                     // Not on nodes with a taint that its pods do not tolerate.
                     let desired = number(live, "/status/desiredNumberScheduled");
-                    wanted = i32::try_from(desired).unwrap_or(wanted).min(wanted);
+                    let most = if is_kept { i32::MAX } else { wanted };
+                    wanted = i32::try_from(desired).unwrap_or(wanted).min(most);
                     number(live, "/status/updatedNumberScheduled") >= desired
                 })
             }
@@ -391,4 +412,23 @@ fn nodes(fetched: &Fetched) -> BTreeMap<String, NodeInfo> {
         (pod.name.clone(), info)
     })
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_many_pods_were_wanted_is_read_from_what_was_said_of_them() {
+        let (ready, current, trouble) = (2, true, None);
+        let pods = Pods { wanted: 13, ready, current, trouble };
+        let available = |message: &str| Condition {
+            type_: AVAILABLE.to_owned(),
+            message: Some(message.to_owned()),
+            ..Condition::default()
+        };
+        assert_eq!(wanted_before(&[available(&pods.counts())]), Some(13));
+        assert_eq!(wanted_before(&[available("of another operator")]), None);
+        assert_eq!(wanted_before(&[]), None);
+    }
 }
