@@ -141,7 +141,7 @@ impl Instance {
     }
 
     /// Its ConfigMap. Not that of tf-operator, `NAME-WORD-configmap`: each of its pods looks at its files every ten seconds, and where one
-    /// of them changes all start their daemons again within a minute, whatever is waited for.
+    /// of them changes starts its daemon again (the agent of a vrouter reads it again) within another minute, whatever is waited for.
     #[must_use]
     pub fn config_map(&self) -> String {
         format!("{}-{}-files", self.name, self.word)

@@ -49,7 +49,7 @@ pub fn register_all(registry: &mut Registry) {
         [
             (
                 "api_requests",
-                "Requests that were sent to the API server, each retry of its own, by its answer",
+                "Requests that were sent to the API server, each retry of its own (through a proxy: all tries as one), by its answer",
                 None,
                 Box::new(COUNTS.requests.clone()),
             ),
