@@ -484,6 +484,87 @@ async fn what_is_stored_follows_the_members_that_come_and_go() {
     stage.logged(c, "joining the others").await;
 }
 
+/// The containers that have ended are started again, as the kubelet does.
+fn start_again_who_ended(stage: &mut Stage) -> usize {
+    let has_ended = |server: &mut Child| server.try_wait().unwrap().is_some();
+    let ended = stage
+        .servers
+        .iter_mut()
+        .filter_map(|(host, server)| has_ended(server).then(|| host.clone()));
+    let ended: Vec<String> = ended.collect();
+    for host in &ended {
+        stage.kill(host);
+        stage.start(host);
+    }
+    ended.len()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leave_that_has_failed_ends_by_a_start_and_the_member_stays_or_leaves_again() {
+    if !has_java_8() {
+        return;
+    }
+    let [a, b, c] = ["127.3.0.41", "127.3.0.42", "127.3.0.43"];
+    let mut stage = Stage::new(&[a, b, c]);
+    stage.render();
+    for address in [a, b, c] {
+        stage.start(address);
+    }
+    let view = stage.serve(&[a, b, c]).await;
+    stage.cluster.set_had_quorum();
+    stage.render();
+    stage.create(2).await;
+    let leaving = view.members.iter().find(|member| member.host == c).unwrap().clone();
+    let mode = |stage: &Stage| stage.pods.manage(c, &["mode"]).stdout.trim().to_owned();
+
+    // One that is to have a part of it is lost before it has.
+    let begun = Instant::now();
+    while mode(&stage) != "LEAVING" {
+        let (ensemble, access) = (stage.cluster.ensemble(), stage.access());
+        // Refused while something is left to repair.
+        let _ = ensemble.make(&access, &view, &Change::Remove(leaving.clone())).await;
+        assert!(begun.elapsed() < LONGEST, "{}", stage.cluster.logs());
+        // Java has to start for each look.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    stage.kill(b);
+    let failed = stage.pods.folder_of(c).join("cassandra.leave.failed");
+    while !failed.exists() {
+        assert!(begun.elapsed() < LONGEST, "it does not fail: {}", stage.cluster.logs());
+        // Until it gives up handing over.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    stage.start(b);
+    let view = stage.serve(&[a, b, c]).await;
+    assert_eq!(view.leaving, [c.to_owned()].into());
+    assert_eq!(mode(&stage), "LEAVING", "of its own it does not turn back");
+
+    // It is wanted again.
+    let (mut said, mut ended) = (BTreeSet::new(), 0);
+    while mode(&stage) != "NORMAL" {
+        if let Ok(view) = stage.view().await
+            && view.serving.len() == 3
+            && let Ok(Tended { does: Some(what), .. }) =
+                stage.cluster.ensemble().tend(&stage.access(), &view).await
+        {
+            said.insert(what);
+        }
+        ended += start_again_who_ended(&mut stage);
+        assert!(begun.elapsed() < 2 * LONGEST, "{said:?}\n{}", stage.cluster.logs());
+        // It drains before it ends.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(ended, 1, "{said:?}");
+    let told = said.iter().any(|what| what.contains("failed to leave, and is started again"));
+    assert!(told, "{said:?}");
+    let view = stage.serve(&[a, b, c]).await;
+    assert_eq!((view.leaving.len(), stage.rows(a, ALL).await), (0, ROWS));
+
+    // And to leave after all.
+    stage.remove(&leaving).await;
+    assert_eq!(stage.rows(a, ALL).await, ROWS);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_has_lost_all_takes_its_own_place_and_none_starts_from_nothing() {
     if !has_java_8() {

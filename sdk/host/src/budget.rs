@@ -10,7 +10,7 @@ use std::{
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::engine::TICK;
+use crate::clock::TICK;
 
 /// What one evaluation has used and may use. To ask costs a system call, so until the first tick,
 /// before which nearly every evaluation ends, nothing is measured.

@@ -4,19 +4,15 @@
 use std::{
     hash::{Hash, Hasher},
     sync::Arc,
-    thread,
     time::Duration,
 };
 
 use sha2::{Digest as _, Sha256};
 use wasmtime::{Config, InstanceAllocationStrategy, PoolingAllocationConfig};
 
+use crate::clock::Clock;
 use crate::metering::{Meter, Metering};
 use crate::slots::Slots;
-
-/// How often a running evaluation is interrupted: it then yields to others or, past its deadline,
-/// ends.
-pub const TICK: Duration = Duration::from_millis(2);
 
 /// The most memory that any evaluation may be given.
 pub const MAX_MEMORY: usize = 256 << 20;
@@ -67,6 +63,7 @@ pub enum EngineError {
 #[derive(Clone)]
 pub struct Engine {
     inner: wasmtime::Engine,
+    clock: Arc<Clock>,
     slots: Arc<Slots>,
     slot_memory: usize,
     fingerprint: Arc<str>,
@@ -97,11 +94,12 @@ impl Engine {
         let mut config = config(concurrent);
         config.consume_fuel(metering == Metering::Fuel);
         let inner = wasmtime::Engine::new(&config).map_err(EngineError::Start)?;
-        start_clock(&inner)?;
+        let clock = clock_of(&inner)?;
         let fingerprint = fingerprint(&inner).into();
         let slots = Arc::new(Slots::new(concurrent));
         let slot_memory = Limits::default().memory;
-        Ok(Self { inner, slots, slot_memory, fingerprint, metering, meter: Meter::default() })
+        let meter = Meter::default();
+        Ok(Self { inner, clock, slots, slot_memory, fingerprint, metering, meter })
     }
 
     /// The same with so many bytes of memory for each of the evaluations that run at once: one that may take more
@@ -126,6 +124,10 @@ impl Engine {
 
     pub(crate) fn inner(&self) -> &wasmtime::Engine {
         &self.inner
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     pub(crate) fn slots(&self) -> &Slots {
@@ -176,19 +178,10 @@ fn config(concurrent: u32) -> Config {
 }
 
 /// The clock ends with the last handle of the engine.
-fn start_clock(engine: &wasmtime::Engine) -> Result<(), EngineError> {
+fn clock_of(engine: &wasmtime::Engine) -> Result<Arc<Clock>, EngineError> {
     let engine = engine.weak();
-    thread::Builder::new()
-        .name("policy-clock".to_owned())
-        .spawn(move || {
-            while let Some(engine) = engine.upgrade() {
-                engine.increment_epoch();
-                drop(engine);
-                thread::sleep(TICK);
-            }
-        })
-        .map_err(EngineError::Clock)?;
-    Ok(())
+    let tick = move || engine.upgrade().map(|engine| engine.increment_epoch()).is_some();
+    Clock::start(tick).map_err(EngineError::Clock)
 }
 
 fn fingerprint(engine: &wasmtime::Engine) -> String {

@@ -112,6 +112,7 @@ pub(crate) async fn run<T>(
     let mut store = Store::new(engine.inner(), state);
     store.limiter(|state| state);
     store.set_hostcall_fuel(reply);
+    let _ticks = engine.clock().run_for();
     // The first tick may come at once. Yielding to it would mean waiting for all others'
     // evaluation, although nearly all of them end within a fraction of a tick.
     store.set_epoch_deadline(2);

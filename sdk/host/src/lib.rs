@@ -13,6 +13,7 @@ mod binding;
 mod budget;
 mod cache;
 pub mod cases;
+mod clock;
 mod contract;
 mod description;
 mod digest;
@@ -35,6 +36,7 @@ pub use binding::{
     Binding, Exemptions, KindRule, Ratcheting, Requirement, Scope, Selector, SelectorOperator,
 };
 pub use cache::{Cache, CacheError};
+pub use clock::TICK;
 pub use contract::{Index, Interest, Message, Metadata, Operation, Severity, Step};
 pub use description::{
     DescriptionError, MAX_INDEXES, MAX_INTERESTS, MAX_MESSAGES, MAX_NAME_BYTES, MAX_PATTERN_BYTES,
@@ -42,7 +44,7 @@ pub use description::{
     MAX_SCHEMA_VALUES, MAX_SETTINGS_STEPS, SchemaError,
 };
 pub use digest::{Digest, DigestError};
-pub use engine::{Engine, EngineError, Limits, MAX_LOOKUP_BYTES, MAX_MEMORY, TICK};
+pub use engine::{Engine, EngineError, Limits, MAX_LOOKUP_BYTES, MAX_MEMORY};
 pub use group::{Group, gist, group};
 pub use metering::{Cost, Meter, Metering};
 pub use patch::apply;
