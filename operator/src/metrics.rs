@@ -157,7 +157,7 @@ impl Metrics {
                 ),
                 (
                     "quorum_margin",
-                    "How many more members of a service may fail before it has no quorum, or rows of Cassandra have none; below 0 that is so",
+                    "How many more members of a service may fail before it, or most copies of what it stores, has no quorum; below 0 that is so",
                     None,
                     Box::new(self.margins.clone()),
                 ),
