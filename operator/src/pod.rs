@@ -71,22 +71,24 @@ impl Pod {
         }
     }
 
-    /// With what its node says of it: a pod on the node's network keeps the address that this had when it came, also when the
+    /// As the API server has it, and with what its node says of it: a pod on the node's network keeps the address that this had when it came, also when the
     /// node has another one by now, and nothing reaches it there any more.
     #[must_use]
-    pub fn among(self, nodes: &[Node]) -> Self {
-        let node = nodes.iter().find(|node| node.name == self.node);
-        let (Some(node), Some(address)) = (node, &self.address) else { return self };
-        let has_it = |own: &String| own == address || node.others.contains(address);
+    pub fn among(pod: &DynamicObject, nodes: &[Node]) -> Self {
+        let own = Self::of(pod);
+        let node = nodes.iter().find(|node| node.name == own.node);
+        let (Some(node), Some(address)) = (node, &own.address) else { return own };
+        let is_there = pod.data.pointer("/spec/hostNetwork") == Some(&true.into());
+        let has_it = |one: &String| one == address || node.others.contains(address);
         match &node.address {
-            Some(own) if !has_it(own) && !self.is_ready && !self.is_going => {
+            Some(now) if is_there && !has_it(now) && !own.is_ready && !own.is_going => {
                 let trouble = format!(
-                    "it came with the address {address}, and node {} has {own} now: delete the pod, so that it comes with that",
+                    "it came with the address {address}, and node {} has {now} now: delete the pod, so that it comes with that",
                     node.name
                 );
-                Self { trouble: Some(trouble), ..self }
+                Self { trouble: Some(trouble), ..own }
             }
-            _ => self,
+            _ => own,
         }
     }
 }
@@ -151,12 +153,13 @@ mod tests {
             let node = json!({"metadata": {"name": "n1"}, "status": {"addresses": all}});
             [Node::of(&serde_json::from_value(node).unwrap())]
         };
-        let pod = |ready: &str| {
-            let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n1"},
+        let trouble = |ready: &str, host_network: bool, nodes: &[Node]| {
+            let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n1", "hostNetwork": host_network},
                 "status": {"podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": ready}]}});
-            Pod::of(&serde_json::from_value(pod).unwrap())
+            Pod::among(&serde_json::from_value(pod).unwrap(), nodes).trouble
         };
-        let said = pod("False").among(&node(&["10.0.0.9"])).trouble.unwrap();
+        let moved = node(&["10.0.0.9"]);
+        let said = trouble("False", true, &moved).unwrap();
         assert!(said.contains("10.0.0.1, and node n1 has 10.0.0.9 now: delete the pod"), "{said}");
         for (ready, addresses) in [
             ("False", &["10.0.0.1"][..]),
@@ -164,8 +167,9 @@ mod tests {
             ("False", &[]),
             ("True", &["10.0.0.9"]),
         ] {
-            assert_eq!(pod(ready).among(&node(addresses)).trouble, None, "{ready} {addresses:?}");
+            assert_eq!(trouble(ready, true, &node(addresses)), None, "{ready} {addresses:?}");
         }
+        assert_eq!(trouble("False", false, &moved), None, "it is on the network of pods");
     }
 
     #[test]

@@ -91,7 +91,7 @@ impl Fetched {
         let is_kept = |pod: &&Arc<DynamicObject>| {
             controller_of(pod).is_some_and(|keeper| keepers.contains(&keeper.uid))
         };
-        let pods = all.iter().filter(is_kept).map(|pod| Pod::of(pod).among(&nodes)).collect();
+        let pods = all.iter().filter(is_kept).map(|pod| Pod::among(pod, &nodes)).collect();
         let labelled = all.iter().map(|pod| Pod::of(pod)).collect();
         let trust = cache.get(Kind::ConfigMap, &namespace, crate::names::TRUST);
         let secret = cache.get(Kind::Secret, &namespace, &instance.certificates());
