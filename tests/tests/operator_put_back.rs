@@ -123,6 +123,16 @@ async fn what_runs_is_available(world: &World, wrong: &Wrong) -> Outcome {
     Ok(())
 }
 
+/// Until each vrouter has been ready for half a minute: its DaemonSet replaces all at once that have not been, as it does with
+/// those that have never worked.
+async fn are_available(world: &World) {
+    let are_so = async || {
+        let all = read(&world.sandbox, &["-n", "tf", "daemonsets"]).await.unwrap_or_default();
+        all["items"][0]["status"]["numberAvailable"] == 3
+    };
+    eventually_within(WHOLE, "the vrouters have been ready for a while", are_so).await;
+}
+
 /// Sets it, looks at what becomes of it, and puts it back.
 async fn set_and_put_back(world: &World, wrong: &Wrong) -> Outcome {
     let Wrong { what, manager, services, said, away } = wrong;
@@ -130,6 +140,7 @@ async fn set_and_put_back(world: &World, wrong: &Wrong) -> Outcome {
     let pods = Pods::watch(&world.sandbox, "tf")?;
     let are_seen = async || pods.places("vrouter") == 3 && pods.places("zookeeper") == 3;
     eventually_within(WHOLE, "all pods are seen", are_seen).await;
+    are_available(world).await;
     send(&world.sandbox, &["replace"], manager).await?.success();
     for service in *services {
         let is_said = async || {
