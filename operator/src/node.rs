@@ -59,6 +59,24 @@ pub struct Taint {
 }
 
 impl Taint {
+    /// That of a node that is not ready, which a new one is until it has its network.
+    #[must_use]
+    pub fn not_ready() -> Self {
+        let key = "node.kubernetes.io/not-ready".to_owned();
+        Self { key, value: String::new(), effect: "NoSchedule".to_owned() }
+    }
+
+    /// What tolerates it whatever its value is.
+    #[must_use]
+    pub fn toleration(&self) -> Toleration {
+        Toleration {
+            key: Some(self.key.clone()),
+            effect: Some(self.effect.clone()),
+            operator: Some("Exists".to_owned()),
+            ..Toleration::default()
+        }
+    }
+
     /// As the API server has it.
     fn of(taint: &Value) -> Option<Self> {
         let [key, value, effect] =

@@ -147,7 +147,9 @@ fn of_pods_settings_those_of_kube_manager_hold_and_the_cni_agent_is_on_every_nod
     };
     let (kube_manager, agent) = (pod(Kind::Deployment), pod(Kind::DaemonSet));
     assert_eq!(kube_manager["nodeSelector"], json!({"for": "kube-manager"}));
-    assert_eq!(kube_manager["tolerations"][0], json!({"key": "a", "operator": "Exists"}));
+    let not_ready = json!({"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoSchedule"});
+    let own = json!({"key": "a", "operator": "Exists"});
+    assert_eq!(kube_manager["tolerations"], json!([own, not_ready]));
     assert_eq!(kube_manager["containers"][0]["command"], json!(["sleep", "1d"]));
     assert!(agent["nodeSelector"].is_null());
     assert_eq!(agent["tolerations"], json!([{"operator": "Exists"}]), "whatever taints a node has");

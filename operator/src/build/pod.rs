@@ -16,7 +16,7 @@ use super::{container, volumes};
 use crate::component::Container as Described;
 use crate::kind::Workload;
 use crate::names::STOPPED;
-use crate::node::CONTROL_PLANE;
+use crate::node::{CONTROL_PLANE, Taint};
 
 /// The group of OpenSDN's users in its images.
 const GROUP: i64 = 1999;
@@ -138,11 +138,8 @@ pub(crate) fn pull_secrets(common: &PodConfiguration) -> Option<Vec<LocalObjectR
     Some(secrets.collect()).filter(|secrets: &Vec<_>| !secrets.is_empty())
 }
 
-/// The network must be there before a node is ready.
-const NOT_READY: &str = "node.kubernetes.io/not-ready";
-
-/// Those that are given, in one order as well, and that of a node that is not ready, which tf-operator does not add: pods of DaemonSets
-/// tolerate only its other effect by themselves (`pkg/controller/daemon/util/daemonset_util.go` of Kubernetes). Else everything.
+/// Those that are given, in one order as well, and that of a node that is not ready, as the network must be there before it is.
+/// tf-operator does not add it, and pods of DaemonSets tolerate only its other effect by themselves (`pkg/controller/daemon/util/daemonset_util.go` of Kubernetes). Else everything.
 pub(crate) fn tolerations(common: &PodConfiguration) -> Vec<Toleration> {
     let everything = |effect: &str| Toleration {
         effect: Some(effect.to_owned()),
@@ -164,17 +161,9 @@ pub(crate) fn tolerations(common: &PodConfiguration) -> Vec<Toleration> {
             value: one.value,
         })
         .collect();
-    let of_new_nodes = Toleration { key: Some(NOT_READY.to_owned()), ..everything("NoSchedule") };
-    let is = |value: &Option<String>, own: &Option<String>| {
-        value.as_ref().is_none_or(|value| value.is_empty() || Some(value) == own.as_ref())
-    };
-    let covers = |one: &Toleration| {
-        one.operator == of_new_nodes.operator
-            && is(&one.key, &of_new_nodes.key)
-            && is(&one.effect, &of_new_nodes.effect)
-    };
-    if !all.iter().any(covers) {
-        all.push(of_new_nodes);
+    let not_ready = Taint::not_ready();
+    if !not_ready.is_tolerated(&all) {
+        all.push(not_ready.toleration());
     }
     all.sort_by_cached_key(|one| {
         let one = one.clone();
@@ -195,6 +184,7 @@ mod tests {
 
     #[test]
     fn pods_come_to_nodes_that_are_not_ready_whatever_tolerations_are_given() {
+        const NOT_READY: &str = "node.kubernetes.io/not-ready";
         let not_ready = json!({"key": NOT_READY, "operator": "Exists", "effect": "NoSchedule"});
         let given = json!({"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"});
         assert_eq!(made(&json!([given])), json!([given, not_ready]));
