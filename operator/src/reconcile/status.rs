@@ -96,7 +96,7 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> Status {
                 set(&one.type_, one.status == "True", &text(&one.reason), &text(&one.message));
             }
             conditions.stalled(reason, message, generation, now);
-            return finish(before, conditions, &earlier, false, generation, now);
+            return finish(before, conditions, &earlier, generation, now);
         }
         Outcome::Applied(valid) => (valid, None, None),
         Outcome::Failed(valid, why) => (valid, None, Some(why)),
@@ -126,8 +126,7 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> Status {
     }
     settle(&mut conditions, fetched, valid, &pods, failed, generation, now);
     let status = numbers(fetched, valid, active, degraded, &before);
-    let is_resized = wanted_before(&earlier).is_some_and(|wanted| wanted != pods.wanted);
-    finish(status, conditions, &earlier, is_resized, generation, now)
+    finish(status, conditions, &earlier, generation, now)
 }
 
 fn as_before(fetched: &Fetched) -> String {
@@ -293,10 +292,12 @@ pub(super) fn finish(
     status: Status,
     mut conditions: Conditions<'_>,
     earlier: &[Condition],
-    is_resized: bool,
     generation: Option<i64>,
     now: &str,
 ) -> Status {
+    let before = earlier.iter().find(|one| one.type_ == AVAILABLE).and_then(wanted);
+    let is_resized =
+        before.is_some_and(|before| conditions.get(AVAILABLE).and_then(wanted) != Some(before));
     progressing(&mut conditions, earlier, is_resized, generation, now);
     let conditions = Some(conditions.into_vec());
     let common = CommonStatus { conditions, observed_generation: generation, ..status.common };
@@ -320,9 +321,8 @@ struct Pods {
     trouble: Option<String>,
 }
 
-/// How many pods there were to be, by what [`Pods::counts`] said then.
-fn wanted_before(earlier: &[Condition]) -> Option<i32> {
-    let available = earlier.iter().find(|one| one.type_ == AVAILABLE)?;
+/// How many pods there were to be, by what [`Pods::counts`] says in Available.
+fn wanted(available: &Condition) -> Option<i32> {
     let (_, wanted) = available.message.as_deref()?.strip_suffix(COUNTED)?.split_once(" of ")?;
     wanted.parse().ok()
 }
@@ -427,8 +427,7 @@ mod tests {
             message: Some(message.to_owned()),
             ..Condition::default()
         };
-        assert_eq!(wanted_before(&[available(&pods.counts())]), Some(13));
-        assert_eq!(wanted_before(&[available("of another operator")]), None);
-        assert_eq!(wanted_before(&[]), None);
+        assert_eq!(wanted(&available(&pods.counts())), Some(13));
+        assert_eq!(wanted(&available("of another operator")), None);
     }
 }

@@ -168,7 +168,7 @@ pub fn status(fetched: &Fetched, described: &Described, ended: Ended<'_>, now: &
         nodes: Some(nodes.collect()),
         ..CommonStatus::default()
     };
-    finish(Status { common, ..Status::default() }, conditions, &earlier, false, generation, now)
+    finish(Status { common, ..Status::default() }, conditions, &earlier, generation, now)
 }
 
 /// What is not yet as it shall be, though no person has to do anything: reason and message.
