@@ -586,15 +586,8 @@ async fn one_that_has_lost_all_takes_its_own_place_and_none_starts_from_nothing(
     stage.start(b);
     stage.logged(b, "what this member had is lost: taking its place").await;
     let after = loop {
-        if stage
-            .servers
-            .iter_mut()
-            .any(|(host, server)| host == b && server.try_wait().unwrap().is_some())
-        {
-            // The others have not seen yet that it is down; the kubelet starts it again.
-            stage.kill(b);
-            stage.start(b);
-        }
+        // While the others have not seen yet that it is down.
+        start_again_who_ended(&mut stage);
         let view = stage.view().await;
         if let Ok(view) = view
             && view.serving.len() == 2
