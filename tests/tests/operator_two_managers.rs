@@ -15,7 +15,7 @@ use opensdn_testing::{Failed, Outcome};
 use serde_json::{Value, json};
 
 use crate::operator::settled;
-use crate::operator_upgrade::{WHOLE, image};
+use crate::operator_upgrade::{self, WHOLE, image};
 
 const KINDS: [&str; 6] = ["Zookeeper", "Cassandra", "Rabbitmq", "Config", "Control", "Vrouter"];
 const MANAGER: &str = "managers.tf.tungsten.io";
@@ -61,13 +61,8 @@ async fn list(sandbox: &Sandbox, namespace: &str, kinds: &str) -> Vec<Value> {
 }
 
 async fn is_ready(sandbox: &Sandbox, namespace: &str) -> bool {
-    let manager = read(sandbox, &["-n", namespace, MANAGER, "cluster1"]).await.unwrap_or_default();
-    let all = manager["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    all.iter().any(|one| {
-        one["type"] == "Ready"
-            && one["status"] == "True"
-            && one["observedGeneration"] == manager["metadata"]["generation"]
-    })
+    let manager = read(sandbox, &["-n", namespace, MANAGER, "cluster1"]).await;
+    operator_upgrade::is_ready(&manager.unwrap_or_default())
 }
 
 /// Two Managers that are Ready, and one that is not looked after.

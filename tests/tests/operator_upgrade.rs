@@ -33,6 +33,15 @@ pub(crate) fn manager(kinds: &[&str]) -> Value {
     opensdn_testing::manager::manager("tf", "cluster1", kinds, |name| image(name, "R24.1"))
 }
 
+/// Whether it is Ready as it is now.
+pub(crate) fn is_ready(manager: &Value) -> bool {
+    manager["status"]["conditions"].as_array().into_iter().flatten().any(|one| {
+        one["type"] == "Ready"
+            && one["status"] == "True"
+            && one["observedGeneration"] == manager["metadata"]["generation"]
+    })
+}
+
 impl World {
     async fn start() -> Result<Self, Failed> {
         let kinds = ["Zookeeper", "Redis", "Cassandra", "Rabbitmq", "Config"];
@@ -56,13 +65,7 @@ impl World {
     }
 
     pub(crate) async fn is_ready(&self) -> bool {
-        let manager = get(&self.sandbox, MANAGER).await;
-        let all = manager["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        all.iter().any(|one| {
-            one["type"] == "Ready"
-                && one["status"] == "True"
-                && one["observedGeneration"] == manager["metadata"]["generation"]
-        })
+        is_ready(&get(&self.sandbox, MANAGER).await)
     }
 
     pub(crate) async fn create(&self, name: &str, more: Value) -> Outcome {
