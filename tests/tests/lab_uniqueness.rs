@@ -177,7 +177,7 @@ impl<'s> World<'s> {
             drop(lab.signal_container(&self.client, NAMESPACE, &killed, "webhook", signal).await?);
             Ok(())
         };
-        let answers = contend(&connections, breaks).await?;
+        let answers = contend(&connections, CLIENTS, breaks).await?;
         drop(fault);
         one_per_key(&self.client, &answers).await?;
         until_claims_fit(&self.client).await?;

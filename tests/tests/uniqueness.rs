@@ -11,6 +11,8 @@ use opensdn_testing::{Failed, Outcome};
 
 /// Short, but longer than any request of this test takes.
 const GRACE: Duration = Duration::from_secs(20);
+/// Several for each key that is tried. On real nodes all users try at once (`lab_uniqueness`).
+const TRIES_AT_ONCE: usize = 20;
 
 struct World {
     sandbox: Sandbox,
@@ -30,7 +32,7 @@ impl World {
         // A connection for every ten, as of so many users.
         let connections = (0..CLIENTS / 10).map(|_| self.sandbox.client());
         let connections: Vec<_> = connections.collect::<Result<_, _>>()?;
-        let answers = contend(&connections, meanwhile).await?;
+        let answers = contend(&connections, TRIES_AT_ONCE, meanwhile).await?;
         let client = self.sandbox.client()?;
         one_per_key(&client, &answers).await?;
         until_claims_fit(&client).await

@@ -10,7 +10,7 @@ use kube::{Api, Client, ResourceExt as _};
 use opensdn_crds::link_local_service::LinkLocalService;
 use opensdn_crds::unique_claim::UniqueClaim;
 use serde_json::json;
-use tokio::sync::{Barrier, mpsc};
+use tokio::sync::{Barrier, Semaphore, mpsc};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::Failed;
@@ -37,22 +37,26 @@ pub enum Answer {
 }
 
 /// All users start at once, over these connections; each tries until it has an answer about its
-/// key. `meanwhile` happens when some have one.
+/// key. `meanwhile` happens when some have one. So many tries are on their way at a time: on a slow
+/// machine all two hundred at once would take longer than a webhook may, each time.
 ///
 /// # Errors
 /// A user has no answer within five minutes.
 pub async fn contend(
     connections: &[Client],
+    tries_at_once: usize,
     meanwhile: impl AsyncFnOnce() -> Result<(), Failed>,
 ) -> Result<Vec<Answer>, Failed> {
     let start = Arc::new(Barrier::new(CLIENTS));
+    let tries = Arc::new(Semaphore::new(tries_at_once));
     let (sender, mut answered) = mpsc::channel(CLIENTS);
     let mut tasks = Vec::new();
     for (number, client) in connections.iter().cycle().take(CLIENTS).enumerate() {
         let (client, start, sender) = (client.clone(), Arc::clone(&start), sender.clone());
+        let tries = Arc::clone(&tries);
         tasks.push(tokio::spawn(async move {
             start.wait().await;
-            let answer = create(&client, number).await;
+            let answer = create(&client, number, &tries).await;
             sender.send(()).await.map(|()| answer)
         }));
     }
@@ -135,20 +139,25 @@ fn name(number: usize) -> String {
     format!("service-{number}")
 }
 
+/// Users of the same key are beside each other, so that some of them try at once however few may.
 fn address(number: usize) -> String {
-    format!("169.254.7.{}", number % KEYS)
+    format!("169.254.7.{}", number / (CLIENTS / KEYS))
 }
 
 /// Tries until there is an answer about the key: a call of the webhook that broke off, or took
 /// too long, is not one, and a user would try again.
-async fn create(client: &Client, number: usize) -> Result<Answer, String> {
+async fn create(client: &Client, number: usize, tries: &Semaphore) -> Result<Answer, String> {
     let service = service(&json!({"name": name(number)}), &address(number))
         .map_err(|error| error.to_string())?;
     let services: Api<LinkLocalService> = Api::namespaced(client.clone(), "default");
     let tries = async {
         let mut pause = FIRST_PAUSE;
         loop {
-            match services.create(&PostParams::default(), &service).await {
+            // It is never closed.
+            let turn = tries.acquire().await;
+            let answer = services.create(&PostParams::default(), &service).await;
+            drop(turn);
+            match answer {
                 Ok(_) => return Answer::Stored,
                 Err(kube::Error::Api(status)) if status.message.contains("is already taken by") => {
                     // One that is not stored yet may still lose: that answer is not final.
