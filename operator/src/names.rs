@@ -72,6 +72,8 @@ pub const TLS_ROOT: &str = "ca.crt";
 pub const TLS_KEY: &str = "tls.key";
 /// The ConfigMap of a namespace with the certificates that are trusted.
 pub const TRUST: &str = opensdn_deploy::names::operator::TRUST;
+/// Its key.
+pub const TRUST_KEY: &str = "ca-bundle.crt";
 /// Its annotation with the time at which its bundle was published.
 pub const PUBLISHED: &str = "opensdn.io/published-at";
 /// Of the same ConfigMap: which CAs in it have issued nothing of what is in place any more, and since when.
@@ -80,8 +82,8 @@ pub const LEAVING: &str = "opensdn.io/leaving-since";
 pub const REQUESTED_FOR: &str = "opensdn.io/requested-for";
 /// The end of the names of Secrets with the certificates of pods.
 pub const CERTIFICATES: &str = "-secret-certificates";
-/// Its key.
-pub const TRUST_KEY: &str = "ca-bundle.crt";
+/// The end of the names of Secrets with the keys of certificates that a signer is asked for.
+pub const REQUESTS: &str = "-secret-requests";
 
 /// The component that an object is made for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,6 +142,17 @@ impl Instance {
         (workload.kind(), name)
     }
 
+    /// Whether that keeps its usual pods, by its name: one for all, or a StatefulSet for a node. Whoever may make workloads can give them
+    /// our owner and labels: of another name none is ours.
+    #[must_use]
+    pub fn is_keeper(&self, kind: Kind, keeper: &DynamicObject) -> bool {
+        let name = keeper.name_any();
+        let single = [Workload::StatefulSet, Workload::DaemonSet].map(|one| self.keeper(one));
+        let of_node = keeper.annotations().get(NODE).filter(|_| kind == Kind::StatefulSet);
+        let is_of_node = of_node.is_some_and(|node| self.stateful_set_on(node) == name);
+        is_of_node || single.contains(&(kind, name))
+    }
+
     /// Its ConfigMap. Not that of tf-operator, `NAME-WORD-configmap`: each of its pods looks at its files every ten seconds, and where one
     /// of them changes starts its daemon again (the agent of a vrouter reads it again) within another minute, whatever is waited for.
     #[must_use]
@@ -162,7 +175,7 @@ impl Instance {
     /// The Secret with the keys of certificates that a signer is asked for; no pod mounts it.
     #[must_use]
     pub fn requests(&self) -> String {
-        format!("{}-secret-requests", self.name)
+        format!("{}{REQUESTS}", self.name)
     }
 
     /// The Secret with the token of its ServiceAccount.

@@ -240,13 +240,15 @@ fn check_credentials(description: &Description, object: &Value) -> Result<(), In
 
 /// Where it is named, and of what it is to have the credentials, is in the message.
 pub(super) fn check_secret(secret: &str, field: &str, of: &str) -> Result<(), Invalid> {
-    if secret != names::CA_SECRET && !parts::is_of(secret, names::CERTIFICATES) {
+    let signs = [names::CA_SECRET, names::GIVEN_CA_SECRET];
+    let has_keys = [names::CERTIFICATES, names::REQUESTS];
+    if !signs.contains(&secret) && !has_keys.iter().any(|end| parts::is_of(secret, end)) {
         return Ok(());
     }
     Err(Invalid {
         reason: "SecretNotAllowed",
         message: format!(
-            "{field} names the Secret {secret}, which is the operator's own: name one with the credentials of {of}"
+            "{field} names the Secret {secret}, which has keys of certificates: name one with the credentials of {of}"
         ),
     })
 }
@@ -376,4 +378,27 @@ fn images(
             missing.join(" and ")
         ),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_secret;
+
+    #[test]
+    fn no_secret_with_keys_of_certificates_is_given_to_pods_as_credentials() {
+        for secret in [
+            "opensdn-ca",
+            "contrail-ca-certificate",
+            "config1-secret-certificates",
+            "vrouter1-secret-certificates-2",
+            "config1-secret-requests",
+        ] {
+            let refused = check_secret(secret, "spec.x", "Keystone").unwrap_err();
+            assert_eq!(refused.reason, "SecretNotAllowed");
+            assert!(refused.message.contains(secret), "{}", refused.message);
+        }
+        for secret in ["keystone-credentials", "requests", "rabbitmq1-secret"] {
+            assert!(check_secret(secret, "spec.x", "Keystone").is_ok(), "{secret}");
+        }
+    }
 }
