@@ -97,7 +97,8 @@ async fn make_so(
     let not_written = |error: CallError| {
         let why = format!("failed to write its object: {}", error_chain(&error));
         let row = Row::stalled(facts, &service.name, "NotWritten", why);
-        Ok((Row { is_stalled: false, ..row }, Some(error)))
+        let is_progressing = !error.is_refusal();
+        Ok((Row { is_stalled: false, is_progressing, ..row }, Some(error)))
     };
     let live = match ctx.cache.get(kind, &namespace, &service.name) {
         Some(live) => Some(live),

@@ -1,7 +1,7 @@
 //! What the operator counts.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kube::ResourceExt as _;
@@ -15,7 +15,6 @@ use prometheus_client::registry::{Registry, Unit};
 use time::OffsetDateTime;
 
 use crate::kind::Kind;
-use crate::object::controller_of;
 
 /// Counters of the whole process; cheap to clone.
 #[derive(Clone, Debug)]
@@ -28,6 +27,8 @@ pub struct Metrics {
     ready: Family<ServiceLabels, Gauge>,
     paused: Family<ServiceLabels, Gauge>,
     margins: Family<ServiceLabels, Gauge>,
+    /// Under which labels there is a margin of an object, by its UID: its Manager may be another one later.
+    shown: Arc<Mutex<HashMap<String, ServiceLabels>>>,
     certificates: Family<SecretLabels, SecondsGauge>,
     /// The services of each Manager of which there are series.
     known: Arc<Mutex<HashMap<String, BTreeSet<String>>>>,
@@ -73,11 +74,10 @@ struct ServiceLabels {
 }
 
 impl ServiceLabels {
-    /// Of an object of a service; `manager` is empty where it is of none.
-    fn of(object: &DynamicObject, kind: &str) -> Self {
+    /// Of an object of a service, and of the Manager that there is of it.
+    fn of(object: &DynamicObject, manager: Option<&DynamicObject>, kind: &str) -> Self {
         let namespace = object.namespace().unwrap_or_default();
-        let manager = controller_of(object).filter(|owner| owner.kind == Kind::Manager.name());
-        let manager = manager.map(|owner| format!("{namespace}/{}", owner.name));
+        let manager = manager.map(|manager| format!("{namespace}/{}", manager.name_any()));
         Self { manager: manager.unwrap_or_default(), service: service(kind, &object.name_any()) }
     }
 }
@@ -109,6 +109,7 @@ impl Metrics {
             ready: Family::default(),
             paused: Family::default(),
             margins: Family::default(),
+            shown: Arc::default(),
             certificates: Family::default(),
             known: Arc::default(),
         };
@@ -177,14 +178,33 @@ impl Metrics {
     }
 
     /// How many more members of the service of that object may fail; nothing, where that is not known or has no meaning.
-    pub fn margin(&self, object: &DynamicObject, kind: &str, margin: Option<i32>) {
-        let labels = ServiceLabels::of(object, kind);
-        match margin {
-            Some(margin) => {
-                self.margins.get_or_create_owned(&labels).set(i64::from(margin));
-            }
-            None => drop(self.margins.remove(&labels)),
+    pub fn margin(
+        &self,
+        object: &DynamicObject,
+        manager: Option<&DynamicObject>,
+        kind: &str,
+        margin: Option<i32>,
+    ) {
+        let labels = margin.map(|_| ServiceLabels::of(object, manager, kind));
+        let mut shown = self.shown();
+        let uid = object.uid().unwrap_or_default();
+        let before = match &labels {
+            Some(labels) => shown.insert(uid, labels.clone()),
+            None => shown.remove(&uid),
+        };
+        // Another object has the name by now, and with it the series.
+        let is_left = |before: &ServiceLabels| !shown.values().any(|other| other == before);
+        if let Some(before) = before.filter(is_left) {
+            self.margins.remove(&before);
         }
+        if let (Some(labels), Some(margin)) = (labels, margin) {
+            self.margins.get_or_create_owned(&labels).set(i64::from(margin));
+        }
+    }
+
+    fn shown(&self) -> MutexGuard<'_, HashMap<String, ServiceLabels>> {
+        // A map of labels cannot be left half changed.
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A pass has ended.

@@ -10,7 +10,9 @@ pub const PROGRESSING: &str = "Progressing";
 /// Reasons that a loss has as well as a way: of what had come to its end before nothing is brought about by waiting.
 const LOSSES: [&str; 3] = ["PodsNotReady", "NeedsNotReady", "NoNodes"];
 /// Reasons of what waits for a person, though nothing is wrong with the object.
-const FOR_A_PERSON: [&str; 2] = ["UpgradeStopped", "PodsToBeDeleted"];
+const FOR_A_PERSON: [&str; 3] = ["UpgradeStopped", "PodsToBeDeleted", REFUSED];
+/// The reason of an object of which a setting is not carried out until a person changes something.
+pub const REFUSED: &str = "Refused";
 
 /// Sets it by what else is set. `is_resized` says that more or fewer pods are wanted than before, which no generation shows: nodes
 /// are labelled, and a service is stopped by an annotation.
@@ -115,6 +117,7 @@ mod tests {
         let under_way = Some((ConditionStatus::True, 3));
         assert_eq!(after(under_way, waits("PodsNotReady")), said("True", "PodsNotReady"));
         assert_eq!(after(under_way, waits("UpgradeStopped")), said("False", "UpgradeStopped"));
+        assert_eq!(after(under_way, waits(REFUSED)), said("False", "Refused"));
         let of_another_spec = Some((ConditionStatus::False, 2));
         assert_eq!(after(of_another_spec, waits("PodsNotReady")), said("True", "PodsNotReady"));
         assert_eq!(resized(true, ended(), waits("PodsNotReady")), said("True", "PodsNotReady"));

@@ -163,6 +163,7 @@ impl From<CallError> for Error {
 /// Knows nothing any more of an object that goes, or is gone. Where there is another of its name, what is known by that is the other's.
 pub fn forget(ctx: &Context, component: &dyn ComponentKind, object: &DynamicObject) {
     ctx.reporter.forget(object);
+    ctx.metrics.margin(object, None, component.facts().kind, None);
     let uid = object.uid().unwrap_or_default();
     ctx.settled.forget(&uid);
     if let Some(simulated) = &ctx.simulated {
@@ -176,7 +177,6 @@ pub fn forget(ctx: &Context, component: &dyn ComponentKind, object: &DynamicObje
     ctx.introspect.forget(&Service::of(component.facts(), object));
     let instance = Instance { word: word(component.facts()), name };
     ctx.metrics.certificates(&namespace, &instance.certificates(), None);
-    ctx.metrics.margin(object, component.facts().kind, None);
 }
 
 /// Makes one pass.
@@ -240,9 +240,11 @@ async fn pass(
         let service = Service::of(component.facts(), &fetched.object);
         ctx.introspect.describe(&service, &valid.description.containers);
     }
-    let kind = component.facts().kind;
-    let margin = validated.as_ref().ok().and_then(|valid| valid.margin(&fetched.pods));
-    ctx.metrics.margin(&fetched.object, kind, margin);
+    let count = |fetched: &Fetched, margin: Option<i32>| {
+        let (object, manager) = (&fetched.object, fetched.manager.as_deref());
+        ctx.metrics.margin(object, manager, component.facts().kind, margin);
+    };
+    count(fetched, validated.as_ref().ok().and_then(|valid| valid.margin(&fetched.pods)));
     let mut valid = match (validated, &paused) {
         (Err(invalid), _) => {
             ctx.introspect.not_described(&Service::of(component.facts(), &fetched.object));
@@ -268,7 +270,7 @@ async fn pass(
     let refused = refused.or(valid.refused_tolerations.as_ref());
     let outcome = match (&made, refused) {
         // All else is done, with the CA before it, and with volumes as they are.
-        (Ok(_), Some(why)) => Outcome::Failed(&valid, why),
+        (Ok(_), Some(why)) => Outcome::Refused(&valid, why),
         (Ok(_), None) => Outcome::Applied(&valid),
         (Err(Error::Refused(invalid)), _) => Outcome::Invalid(invalid),
         (Err(error), _) => {
@@ -279,7 +281,7 @@ async fn pass(
     };
     let status = status::status(fetched, outcome, &now());
     // Its members may be others by now.
-    ctx.metrics.margin(&fetched.object, kind, valid.margin(&fetched.pods));
+    count(fetched, valid.margin(&fetched.pods));
     match made {
         // No watch reports what is not ours.
         Err(Error::Refused(_)) => (status, Ok(Action::requeue(UNTIL_IT_IS_OURS))),
@@ -358,7 +360,7 @@ async fn make_so(
 }
 
 /// What a user has written is for him to put right; all else is tried again.
-fn refused_or_failed(error: BuildError) -> Error {
+pub(super) fn refused_or_failed(error: BuildError) -> Error {
     match &error {
         BuildError::LineBreak { .. } => {
             Error::Refused(Invalid { reason: "UnreadableSpec", message: error_chain(&error) })

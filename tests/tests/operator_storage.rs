@@ -241,13 +241,13 @@ async fn volumes_grow_without_a_restart_and_never_shrink() -> Outcome {
 
     // As small as before.
     set(&sandbox, &fast("10Gi")).await?;
-    says(&sandbox, "NotWritten", "volumes never shrink. Set it to 20Gi or more").await;
+    says(&sandbox, "Refused", "volumes never shrink. Set it to 20Gi or more").await;
     assert_eq!(sizes(&sandbox).await, ["20Gi"; 3]);
 
     // A class whose volumes may not grow, for now.
     may_grow(&sandbox, false).await?;
     set(&sandbox, &fast("30Gi")).await?;
-    says(&sandbox, "NotWritten", "allowVolumeExpansion").await;
+    says(&sandbox, "Refused", "allowVolumeExpansion").await;
     assert_eq!(sizes(&sandbox).await, ["20Gi"; 3]);
     may_grow(&sandbox, true).await?;
     let grow = async || sizes(&sandbox).await == ["30Gi"; 3];
@@ -262,7 +262,7 @@ async fn volumes_grow_without_a_restart_and_never_shrink() -> Outcome {
     kubectl(&sandbox, &["patch", "pvc", "-n", "tf", &claim, "-p", &patch]).await?.success();
     have_grown(&sandbox, "40Gi").await?;
     operator.start(0)?;
-    says(&sandbox, "NotWritten", "Set it to 40Gi or more").await;
+    says(&sandbox, "Refused", "Set it to 40Gi or more").await;
     assert_eq!(sizes(&sandbox).await, ["30Gi", "40Gi", "30Gi"]);
     set(&sandbox, &fast("40Gi")).await?;
     ready_on(&sandbox, &nodes).await;
@@ -352,7 +352,7 @@ async fn what_runs_in_volumes_stays_there_and_what_runs_in_folders_is_given_none
     says(&sandbox, "StorageRemoved", "as it was").await;
     assert_eq!(there().await, before);
     set(&sandbox, &json!({"class": "slow", "size": "10Gi"})).await?;
-    says(&sandbox, "NotWritten", "set it back to fast").await;
+    says(&sandbox, "Refused", "set it back to fast").await;
     set(&sandbox, &json!({"class": null, "size": "10Gi"})).await?;
     ready_on(&sandbox, &["node-0", "node-1", "node-2"]).await;
     assert_eq!(there().await, before);

@@ -19,7 +19,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use super::fetch::Fetched;
-use super::{Context, Error, authorities, take_over};
+use super::{Context, Error, authorities, refused_or_failed, take_over};
 use crate::build::{Secrets, Valid, build, digest};
 use crate::canary::Pace;
 use crate::component::{ComponentKind, word};
@@ -196,7 +196,8 @@ fn wanted(ctx: &Context, fetched: &Fetched, valid: &Valid) -> Result<Option<Stri
         return Ok(None);
     }
     let valid = by_nodes_alone(valid);
-    let intents = build(&ctx.templates, &fetched.object, &valid, Secrets::default())?;
+    let intents = build(&ctx.templates, &fetched.object, &valid, Secrets::default());
+    let intents = intents.map_err(refused_or_failed)?;
     let kinds = [Kind::ConfigMap, Kind::StatefulSet, Kind::DaemonSet];
     let of_pods = intents.iter().filter(|intent| kinds.contains(&intent.kind));
     let digests = of_pods.filter_map(|intent| intent.object.annotations().get(APPLIED));

@@ -24,7 +24,7 @@ use crate::kind::{Kind, Workload};
 use crate::names::RECREATE;
 use crate::node::Node;
 use crate::object::number;
-use crate::progress::progressing;
+use crate::progress::{REFUSED, progressing};
 use crate::report::{AVAILABLE, DEGRADED, HAD_QUORUM, PODS_AS_BEFORE, RELEASE_KNOWN};
 
 /// What is said of a component.
@@ -51,6 +51,8 @@ pub enum Outcome<'a> {
     Applied(&'a Valid),
     /// One of them could not be, and why.
     Failed(&'a Valid, &'a str),
+    /// They are applied but for a setting that only a person can have carried out, and why.
+    Refused(&'a Valid, &'a str),
     /// They are left as they are, and why.
     Paused(&'a Valid, &'a str),
 }
@@ -59,7 +61,10 @@ impl Outcome<'_> {
     fn valid(&self) -> Option<&Valid> {
         match self {
             Self::Invalid(_) => None,
-            Self::Applied(valid) | Self::Failed(valid, _) | Self::Paused(valid, _) => Some(valid),
+            Self::Applied(valid)
+            | Self::Failed(valid, _)
+            | Self::Refused(valid, _)
+            | Self::Paused(valid, _) => Some(valid),
         }
     }
 }
@@ -99,7 +104,8 @@ pub fn status(fetched: &Fetched, outcome: Outcome<'_>, now: &str) -> Status {
             return finish(before, conditions, &earlier, generation, now);
         }
         Outcome::Applied(valid) => (valid, None, None),
-        Outcome::Failed(valid, why) => (valid, None, Some(why)),
+        Outcome::Failed(valid, why) => (valid, None, Some(("NotWritten", why))),
+        Outcome::Refused(valid, why) => (valid, None, Some((REFUSED, why))),
         Outcome::Paused(valid, why) => (valid, Some(why), None),
     };
     let pods = Pods::of(fetched, valid);
@@ -193,11 +199,11 @@ fn settle(
     fetched: &Fetched,
     valid: &Valid,
     pods: &Pods,
-    failed: Option<&str>,
+    failed: Option<(&'static str, &str)>,
     generation: Option<i64>,
     now: &str,
 ) {
-    let failed = failed.map(|why| ("NotWritten", why.to_owned()));
+    let failed = failed.map(|(reason, why)| (reason, why.to_owned()));
     match failed.or_else(|| awaited(fetched, valid, pods)) {
         Some((reason, message)) => conditions.reconciling(reason, &message, generation, now),
         None => match &valid.stopped {
