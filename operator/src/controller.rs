@@ -2,6 +2,7 @@
 //! does, and all when the nodes do. The queue, one pass at a time for each object, is kube's.
 
 mod queue;
+mod start_watch;
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -26,7 +27,7 @@ use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinSet;
 
-use crate::cache::{Cache, Feed, label_selector};
+use crate::cache::{Cache, Feed};
 use crate::cloud::{self, Clouds};
 use crate::component::{ComponentKind, word};
 use crate::components::{self, COMPONENTS};
@@ -41,9 +42,8 @@ use crate::reconcile::{self, Context, Error, reconcile};
 use crate::under_way::UnderWay;
 use crate::upgrade::{self, Upgrades, concerned};
 use queue::{Named, Queue};
+use start_watch::{HEARTBEAT, collection, is_closed, start_watch};
 
-/// How often at least the API server has to say something in a watch.
-const HEARTBEAT: Duration = Duration::from_secs(30);
 /// Until a source that is not there, or must not be read, is asked again.
 const RETRY_DELAY: Duration = Duration::from_secs(300);
 /// Until a pass that failed is tried again; doubled each time.
@@ -472,7 +472,10 @@ impl Controller {
             .for_each(|ended| {
                 match ended {
                     Ok((object, _)) => drop(self.failures().remove(&object)),
-                    Err(Ended::ObjectNotFound(gone)) => self.queue.taken(&gone),
+                    Err(Ended::ObjectNotFound(gone)) => {
+                        self.queue.taken(&gone);
+                        self.failures().remove(&gone);
+                    }
                     // A pass that failed `retry` has reported already.
                     Err(_) => {}
                 }
@@ -544,6 +547,7 @@ fn forget_if_gone(Shared { ctx, clouds, .. }: &Shared, kind: Kind, object: &Dyna
         return;
     }
     clouds.forget(object);
+    ctx.reporter.forget(object);
     match (kind, components::of_kind(kind.name())) {
         (Kind::Manager, _) => manager::forget(ctx, object),
         (Kind::Component(_), Some(component)) => reconcile::forget(ctx, component, object),
@@ -560,39 +564,6 @@ async fn apart<T>(pass: impl Future<Output = Result<T, Error>>) -> Result<T, Err
 async fn overdue(mut drain: Drain) {
     drain.reached(Phase::Draining).await;
     tokio::time::sleep(STOPPING).await;
-}
-
-/// A watch of one kind in one namespace, or in all, and whether it has listed all.
-fn start_watch(
-    client: &Client,
-    kind: Kind,
-    scope: &str,
-    readiness: &Readiness,
-) -> (Receiver<Event>, ReadinessCheck) {
-    let (api, plural) = kind.path();
-    let path = collection(api, plural, scope);
-    let name = (kind == Kind::GivenCa).then(|| names::GIVEN_CA_SECRET.to_owned());
-    let title = name.as_deref().unwrap_or(plural);
-    let check = readiness.add_check(format!("{title} {scope}"), "not listed yet");
-    let label_selector = label_selector(kind);
-    let spec = WatchSpec { path, name, label_selector, metadata_only: false, heartbeat: HEARTBEAT };
-    (watch(client.clone(), spec), check)
-}
-
-/// Whether there is nothing to wait for: the kind is not served, or RBAC forbids to read it.
-fn is_closed(event: &Event) -> bool {
-    match event {
-        Event::Disconnected { absent, why } => *absent || why.contains("missing RBAC rule"),
-        _ => false,
-    }
-}
-
-fn collection(api: &str, plural: &str, namespace: &str) -> String {
-    if namespace.is_empty() {
-        format!("{api}/{plural}")
-    } else {
-        format!("{api}/namespaces/{namespace}/{plural}")
-    }
 }
 
 #[cfg(test)]
