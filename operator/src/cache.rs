@@ -44,6 +44,7 @@ fn prune(kind: Kind, mut object: DynamicObject) -> DynamicObject {
         }
         Kind::Pod => &[
             "/spec/nodeName",
+            "/spec/hostNetwork",
             "/spec/containers",
             "/spec/initContainers",
             "/spec/imagePullSecrets",

@@ -320,7 +320,7 @@ fn targets_of(
     let instance = Instance { word: service.kind.to_lowercase(), name: service.name.clone() };
     let object = cache.get(Kind::Component(service.kind), &service.namespace, &service.name);
     let owner = object.and_then(|object| object.uid()).unwrap_or_default();
-    let keepers = keepers(cache, &service.namespace, &owner);
+    let keepers = keepers(cache, &service.namespace, &instance, &owner);
     // Labels anybody can set.
     let is_kept = |pod: &DynamicObject| {
         pod.metadata.deletion_timestamp.is_none()

@@ -104,11 +104,17 @@ pub(crate) fn labelled(
     all
 }
 
-/// What keeps the usual pods of an object, by its UID: a StatefulSet or a DaemonSet, or a StatefulSet for each node.
-pub(crate) fn keepers(cache: &Cache, namespace: &str, owner: &str) -> Vec<Arc<DynamicObject>> {
+/// What keeps the usual pods of a component, whose UID is `owner`: a StatefulSet or a DaemonSet, or a StatefulSet for each node.
+pub(crate) fn keepers(
+    cache: &Cache,
+    namespace: &str,
+    instance: &Instance,
+    owner: &str,
+) -> Vec<Arc<DynamicObject>> {
     let kinds = [Kind::StatefulSet, Kind::DaemonSet].into_iter();
-    let all = kinds.flat_map(|kind| cache.list(kind, namespace));
-    all.filter(|keeper| is_controlled_by(keeper, owner)).collect()
+    let of_kind = |kind| cache.list(kind, namespace).into_iter().map(move |one| (kind, one));
+    let owned = kinds.flat_map(of_kind).filter(|(_, keeper)| is_controlled_by(keeper, owner));
+    owned.filter(|(kind, one)| instance.is_keeper(*kind, one)).map(|(_, keeper)| keeper).collect()
 }
 
 fn keeper(pod: &DynamicObject) -> Option<(Kind, String)> {
@@ -154,9 +160,13 @@ mod tests {
             [Node::of(&serde_json::from_value(node).unwrap())]
         };
         let trouble = |ready: &str, host_network: bool, nodes: &[Node]| {
-            let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n1", "hostNetwork": host_network},
+            let pod = json!({"metadata": {"name": "p", "namespace": "tf", "uid": "p"},
+                "spec": {"nodeName": "n1", "hostNetwork": host_network},
                 "status": {"podIP": "10.0.0.1", "conditions": [{"type": "Ready", "status": ready}]}});
-            Pod::among(&serde_json::from_value(pod).unwrap(), nodes).trouble
+            // What a cache keeps of it.
+            let cache = Cache::default();
+            cache.put(Kind::Pod, serde_json::from_value(pod).unwrap());
+            Pod::among(&cache.get(Kind::Pod, "tf", "p").unwrap(), nodes).trouble
         };
         let moved = node(&["10.0.0.9"]);
         let said = trouble("False", true, &moved).unwrap();

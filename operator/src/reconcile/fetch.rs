@@ -15,7 +15,7 @@ use crate::canary::{Pace, pace};
 use crate::cluster::Cluster;
 use crate::components;
 use crate::kind::{Kind, Workload};
-use crate::names::{Instance, NODE};
+use crate::names::Instance;
 use crate::node::Node;
 use crate::object::{controller_of, is_controlled_by};
 use crate::peers::Peers;
@@ -83,7 +83,7 @@ impl Fetched {
         let claims = claims.map(|claim| (claim.name_any(), claim)).collect();
         let keepers: Vec<String> = owned
             .iter()
-            .filter(|((kind, _), _)| [Kind::StatefulSet, Kind::DaemonSet].contains(kind))
+            .filter(|((kind, _), keeper)| instance.is_keeper(*kind, keeper))
             .filter_map(|(_, keeper): (_, &Arc<DynamicObject>)| keeper.metadata.uid.clone())
             .collect();
         let all = labelled(cache, &namespace, instance);
@@ -127,17 +127,11 @@ impl Fetched {
         self.object.namespace().unwrap_or_default()
     }
 
-    /// The StatefulSets or DaemonSets that keep its usual pods: one, or one for each node. Whoever may make them can give them our owner
-    /// and label: of another name none is ours.
+    /// The StatefulSets or DaemonSets that keep its usual pods: one, or one for each node.
     pub fn keepers(&self, workload: Workload) -> impl Iterator<Item = &Arc<DynamicObject>> {
-        let single = self.instance.keeper(workload);
-        self.owned.iter().filter_map(move |(key, keeper)| {
-            let of_node = keeper.annotations().get(NODE).filter(|_| key.0 == Kind::StatefulSet);
-            let of_node = of_node.map(|node| self.instance.stateful_set_on(node));
-            let is_ours =
-                *key == single || (key.0 == workload.kind() && of_node.as_ref() == Some(&key.1));
-            is_ours.then_some(keeper)
-        })
+        let kind = workload.kind();
+        let all = self.owned.iter().filter(move |(key, _)| key.0 == kind);
+        all.map(|(_, keeper)| keeper).filter(move |keeper| self.instance.is_keeper(kind, keeper))
     }
 
     /// The object's name.

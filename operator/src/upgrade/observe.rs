@@ -35,7 +35,7 @@ pub(super) fn services(
                 continue;
             }
             let instance = Instance { word: word(facts), name: object.name_any() };
-            let keepers = keepers(cache, &namespace, &object.uid().unwrap_or_default());
+            let keepers = keepers(cache, &namespace, &instance, &object.uid().unwrap_or_default());
             let keepers: Vec<String> = keepers.iter().filter_map(|keeper| keeper.uid()).collect();
             let is_kept = |pod: &DynamicObject| {
                 keepers.is_empty() || keepers.iter().any(|keeper| is_controlled_by(pod, keeper))
