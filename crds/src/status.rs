@@ -201,6 +201,9 @@ pub const PAUSED: &str = "Paused";
 /// The reason of an object that is ready without pods, as a user wants it.
 pub const STOPPED: &str = "Stopped";
 
+/// Most characters of a message, far more than we write: what is in it of others must not make the status too large to store.
+const LONGEST_MESSAGE: usize = 4096;
+
 /// What one writer has to say in `status.conditions`, by the rules of kstatus.
 ///
 /// The result has only what was set since: it is meant for server-side apply, by which a condition
@@ -238,7 +241,7 @@ impl<'a> Conditions<'a> {
             type_: type_.to_owned(),
             status: status.to_owned(),
             reason: Some(reason.to_owned()),
-            message: Some(message.to_owned()),
+            message: Some(message.chars().take(LONGEST_MESSAGE).collect()),
             last_transition_time: Some(since.to_owned()),
             observed_generation: generation,
         });
@@ -302,6 +305,16 @@ mod tests {
 
     fn triple(type_: &str, status: &str, time: &str) -> (String, String, String) {
         (type_.to_owned(), status.to_owned(), time.to_owned())
+    }
+
+    #[test]
+    fn a_message_is_cut_before_it_makes_the_status_too_large() {
+        let mut conditions = Conditions::after(&[]);
+        let said = "é".repeat(1 << 20);
+        conditions.reconciling("Waiting", &said, Some(3), NOW);
+        let all = conditions.into_vec();
+        let lengths: Vec<_> = all.iter().map(|one| one.message.as_ref().unwrap().len()).collect();
+        assert_eq!(lengths, [8192, 8192]);
     }
 
     #[test]

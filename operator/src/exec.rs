@@ -39,6 +39,12 @@ pub struct Output {
     pub stderr: String,
 }
 
+/// What a program says, as far as a status or a log takes it: Java's traces are long, and what an image says is not ours.
+#[must_use]
+pub fn brief(said: &str) -> String {
+    said.trim().chars().take(300).collect()
+}
+
 /// Why it is not known what a program came to. It may have run.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]

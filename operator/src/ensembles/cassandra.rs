@@ -20,6 +20,7 @@ use self::status::{Row, State};
 use crate::ensemble::{
     Access, Answers, Change, ChangeError, Ensemble, Joins, Leaves, Member, Tended, View, ask_each,
 };
+use crate::exec::brief;
 
 const CONTAINER: &str = "cassandra";
 /// So often the rows of a keyspace are kept, where there are so many members: more keeps none safer, but all slower.
@@ -73,7 +74,8 @@ impl Ensemble for Nodes {
             let rows = rows(access, &view.leader).await?;
             if let Some(row) = rows.iter().find(|row| row.state == State::Leaving) {
                 let does = stay(access, &row.host).await?;
-                return Ok(Tended { does: Some(does), spare: None });
+                // Keyspaces may be kept less often by now.
+                return Ok(Tended { does: Some(does), spare: Some(0) });
             }
             let hosts: Vec<&str> = view.serving.iter().map(String::as_str).collect();
             // What is not repaired yet is not on as many as it is to be.
@@ -213,11 +215,16 @@ async fn repair(access: &Access, hosts: &[&str]) -> Result<Option<String>, Chang
 }
 
 async fn rows(access: &Access, address: &str) -> Result<Vec<Row>, ChangeError> {
-    status::parse(&manage(access, address, &["status"]).await?).map_err(ChangeError)
+    status::parse(&said(access, address, &["status"]).await?).map_err(ChangeError)
+}
+
+/// Has the script do something, and returns what it says of that, in brief.
+async fn manage(access: &Access, address: &str, what: &[&str]) -> Result<String, ChangeError> {
+    Ok(brief(&said(access, address, what).await?))
 }
 
 /// Runs the script that the pod has for it.
-async fn manage(access: &Access, address: &str, what: &[&str]) -> Result<String, ChangeError> {
+async fn said(access: &Access, address: &str, what: &[&str]) -> Result<String, ChangeError> {
     let command = [&["bash", "/etc/contrailconfigmaps/manage-cassandra.sh"], what].concat();
     let output = access.exec.run(address, CONTAINER, &command, LIMIT).await;
     let output = output.map_err(ChangeError::of)?;
@@ -225,9 +232,7 @@ async fn manage(access: &Access, address: &str, what: &[&str]) -> Result<String,
         return Ok(output.stdout.trim().to_owned());
     }
     let said = [output.stderr.trim(), output.stdout.trim()].join(" ");
-    // Java's traces are long.
-    let said: String = said.trim().chars().take(300).collect();
-    Err(ChangeError(format!("{} on {address}: {said}", what.join(" "))))
+    Err(ChangeError(format!("{} on {address}: {}", what.join(" "), brief(&said))))
 }
 
 fn going(said: &str) -> Result<(), ChangeError> {

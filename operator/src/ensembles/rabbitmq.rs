@@ -12,7 +12,7 @@ use self::status::{Status, answers, number_of};
 use crate::ensemble::{
     Access, Answers, Change, ChangeError, Ensemble, Joins, Leaves, Member, View, ask_each,
 };
-use crate::exec::{ExecError, Output};
+use crate::exec::{ExecError, Output, brief};
 
 const CONTAINER: &str = "rabbitmq";
 const AS_RABBITMQ: &str = "/etc/contrailconfigmaps/as-rabbitmq.sh";
@@ -115,7 +115,7 @@ fn complaint(said: &Output) -> String {
     let lines = said.stderr.lines().chain(said.stdout.lines()).map(str::trim);
     let mut lines = lines.filter(|line| !line.is_empty() && *line != "Error:");
     match lines.next() {
-        Some(line) => line.to_owned(),
+        Some(line) => brief(line),
         None => format!("the program ended with {} and said nothing", said.code),
     }
 }

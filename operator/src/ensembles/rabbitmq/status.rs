@@ -8,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Answers, Member};
 use crate::ensemble::Answer;
+use crate::exec::brief;
 
 /// What a node knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +46,7 @@ impl Status {
             _ => false,
         };
         if is_parted {
+            let partitions = brief(&partitions.to_string());
             return Err(format!("is parted from others by the network: {partitions}"));
         }
         let own = own.trim().to_owned();
