@@ -156,6 +156,12 @@ impl Peers {
         self.first(kind).map(|peer| peer.endpoints(field).join(" ")).unwrap_or_default()
     }
 
+    /// Those that can do their work.
+    #[must_use]
+    pub fn active(&self) -> Vec<String> {
+        self.0.iter().filter(|peer| peer.is_active).map(Peer::title).collect()
+    }
+
     /// What is needed and not there.
     #[must_use]
     pub fn missing(&self, facts: &Component) -> Vec<&'static str> {

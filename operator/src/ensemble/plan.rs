@@ -224,27 +224,21 @@ fn leave_where_none_is_to_run(now: &Situation<'_>) -> Option<Step> {
 /// The pod of a member ends, and does not come back where it is.
 fn end_pod(now: &Situation<'_>, pod: &Seat, why: &'static str) -> Step {
     match &now.record.homes {
-        Some(_) => Step::Vacate { address: pod.address.clone(), why },
-        None => Step::Restart { pod: pod.pod.clone(), why },
+        Some(homes) if homes.contains_key(&pod.address) => {
+            Step::Vacate { address: pod.address.clone(), why }
+        }
+        // Its node has another address by now.
+        _ => Step::Restart { pod: pod.pod.clone(), why },
     }
 }
 
 /// Where one that comes needs all others: first the member goes that does not serve and is to leave anyway.
 fn gone_for_good(now: &Situation<'_>) -> Option<Step> {
-    let Situation { wanted, view, pods, joins, .. } = now;
+    let Situation { wanted, view, joins, .. } = now;
     let is_gone =
         |member: &&Member| !wanted.contains(&member.host) && !view.serving.contains(&member.host);
     let gone = view.members.iter().find(is_gone).filter(|_| *joins == Joins::ByStreaming)?;
-    Some(match pods.iter().find(|pod| pod.address == gone.host) {
-        None => Step::Change(Change::Remove(gone.clone())),
-        Some(pod) if pod.is_stuck => end_pod(now, pod, "its member is to leave, and does not run"),
-        // It is only being started again, or its node is away.
-        Some(_) => Step::Wait(format!(
-            "waits for the member on {}, which is to leave, as none can come while one is down; if its node is lost for good, \
-             delete the node",
-            gone.host
-        )),
-    })
+    Some(leave(now, gone.clone()))
 }
 
 /// The member that leaves next: first one that does not serve, as it only counts against the quorum, and the leader last.
@@ -258,9 +252,19 @@ fn leaves_next(now: &Situation<'_>) -> Option<Member> {
 
 /// One member goes. Where its pod has to end first that is made again, and waits for a node.
 fn leave(now: &Situation<'_>, leaving: Member) -> Step {
-    let runs = |pod: &&Seat| pod.address == leaving.host;
-    match now.pods.iter().find(runs) {
+    let pod = now.pods.iter().find(|pod| pod.address == leaving.host);
+    let serves = now.view.serving.contains(&leaving.host);
+    match pod {
         Some(pod) if now.leaves == Leaves::AfterItsPod => end_pod(now, pod, "its member leaves"),
+        Some(pod) if now.joins == Joins::ByStreaming && !serves && pod.is_stuck => {
+            end_pod(now, pod, "its member is to leave, and does not run")
+        }
+        // It is only being started again, or its node is away. Were it forgotten, others would have what it has from members that
+        // may lack the last writes.
+        Some(_) if now.joins == Joins::ByStreaming && !serves => Step::Wait(format!(
+            "waits for the member on {}, which is to leave, to hand over what it has; if its node is lost for good, delete the node",
+            leaving.host
+        )),
         _ => Step::Change(Change::Remove(leaving)),
     }
 }

@@ -16,7 +16,7 @@ use crate::build::{Members, Valid};
 use crate::canary::{HELD, ON_HOLD, Pace};
 use crate::ensemble::plan::{Seat, Situation, Step, make_stuck_again, next};
 use crate::ensemble::record::Record;
-use crate::ensemble::{Access, Change, Ensemble, Leaves, Tended, View};
+use crate::ensemble::{Access, Change, Ensemble, Joins, Leaves, Tended, View};
 use crate::ensembles::simulated::Pods;
 use crate::exec::InPods;
 use crate::kind::Workload;
@@ -83,11 +83,14 @@ pub(super) async fn plan(
     }
     let (uid, seats) = (fetched.object.uid().unwrap_or_default(), seats(fetched, valid));
     let wanted = addresses_of(&valid.nodes);
-    let seen = format!("{wanted:?} {seats:?} {:?} {:?}", members.record, valid.pace);
-    if ctx.settled.is(&uid, &seen) {
+    let ensemble = simulated(ctx, fetched, &members, &ensemble).unwrap_or(ensemble);
+    // Who uses it makes what it is to keep copies of, and is active then.
+    let users = (ensemble.joins() == Joins::ByStreaming).then(|| fetched.peers.active());
+    let seen =
+        |record: &Record| format!("{wanted:?} {seats:?} {record:?} {:?} {users:?}", valid.pace);
+    if ctx.settled.is(&uid, &seen(&members.record)) {
         return Ok(None);
     }
-    let ensemble = simulated(ctx, fetched, &members, &ensemble).unwrap_or(ensemble);
     let exec = Arc::new(InPods::new(ctx.client.clone(), &fetched.namespace(), pods(fetched)));
     let access = Access::new(authorities, trusted, OffsetDateTime::now_utc(), exec)
         .map_err(Error::Access)?;
@@ -117,8 +120,7 @@ pub(super) async fn plan(
             say(&mut members, &valid.nodes, &plan.step);
             let is_settled = plan.step == Step::Settled;
             // As it will be with what was just recorded.
-            let seen = format!("{wanted:?} {seats:?} {:?} {:?}", members.record, valid.pace);
-            ctx.settled.set(&uid, is_settled.then_some(seen));
+            ctx.settled.set(&uid, is_settled.then(|| seen(&members.record)));
             Some(plan)
         }
     };
@@ -151,9 +153,17 @@ async fn decide(
         Step::Settled => tend(ctx, &**ensemble, access, view).await,
         step => {
             let step = if_spared(&**ensemble, access, view, seats, step).await;
-            Next { step, spare: None }
+            let spare = spare_during(&step, view, record);
+            Next { step, spare }
         }
     }
+}
+
+/// How many may be away besides while one hands over what it has: none, where that depends on copies. What is stored is kept less
+/// often before it leaves.
+fn spare_during(step: &Step, view: &View, record: &Record) -> Option<i32> {
+    let Step::Change(Change::Remove(member)) = step else { return None };
+    record.spare.filter(|_| view.serving.contains(&member.host)).map(|_| 0)
 }
 
 /// Where one runs that is to be a member, and has left.

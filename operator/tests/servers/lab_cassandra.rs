@@ -182,6 +182,8 @@ async fn a_leave_that_has_failed_ends_by_a_start_and_the_member_stays_or_leaves_
 
     // And to leave after all.
     stage.remove(&leaving).await;
+    let forgotten = |host: &&str| stage.pods.folder_of(host).join("cassandra.remove.log").exists();
+    assert_eq!([a, b].iter().find(|host| forgotten(host)), None, "it hands over what it has");
     assert_eq!(stage.rows(a, ALL).await, ROWS);
 }
 

@@ -376,6 +376,54 @@ fn where_one_that_comes_needs_all_others_one_that_leaves_comes_to_its_end_first(
 }
 
 #[test]
+fn where_members_stream_one_that_is_to_leave_is_waited_for_as_long_as_its_pod_may_come_back() {
+    for leaving in [BTreeSet::new(), BTreeSet::from(["d".to_owned()])] {
+        for mut world in World::streaming(&["a", "b", "c", "d"], 1).and_at_home() {
+            world.pods.get_mut(&3).unwrap().serves = false;
+            let view = View { leaving: leaving.clone(), ..world.view().unwrap() };
+            world.wanted = addresses(&["a", "b", "c"]);
+            let seat = |is_stuck| Seat {
+                pod: "3".to_owned(),
+                address: "d".to_owned(),
+                is_outdated: false,
+                has_lost_data: false,
+                is_going: false,
+                is_stuck,
+            };
+            let step = |pods: &[Seat]| {
+                let World { wanted, record, joins, leaves, .. } = &world;
+                let (view, left, joins, leaves) = (&view, &BTreeSet::new(), *joins, *leaves);
+                next(&Situation { wanted, view, pods, record, joins, leaves, left })
+            };
+            let Step::Wait(why) = step(&[seat(false)]) else {
+                panic!("others would make its copies")
+            };
+            assert!(why.contains("the member on d, which is to leave"), "{why}");
+            let stuck = step(&[seat(true)]);
+            assert!(matches!(stuck, Step::Restart { .. } | Step::Vacate { .. }), "{stuck:?}");
+            let gone = step(&[]);
+            assert!(
+                matches!(&gone, Step::Change(Change::Remove(member)) if member.host == "d"),
+                "{gone:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_pod_whose_home_has_another_address_by_now_is_made_again_there() {
+    let [_, mut world] = World::streaming(&["a", "b", "c"], 1).and_at_home();
+    let homes = [("a", "a"), ("b", "b"), ("new", "c")];
+    let homes = homes.map(|(address, node)| (address.to_owned(), node.to_owned()));
+    world.record = world.record.clone().at_home(homes.into());
+    let pod = world.pods.get_mut(&2).unwrap();
+    (pod.is_stuck, pod.serves) = (true, false);
+    world.wanted = addresses(&["a", "b", "new"]);
+    let step = world.step();
+    assert!(matches!(&step, Step::Restart { pod, .. } if pod == "2"), "{step:?}");
+}
+
+#[test]
 fn one_comes_before_another_goes() {
     for seed in 0..300 {
         for mut world in World::new(&["a", "b", "c"], seed).and_at_home() {

@@ -144,3 +144,18 @@ fn while_an_upgrade_looks_at_one_pod_the_others_wait_but_for_one_that_cannot_sta
     assert!(!waits(&[seat("a", true, false), seat("b", true, false)], true), "the first");
     assert!(!waits(&[seat("a", true, true), seat("b", false, false)], true), "it serves nothing");
 }
+
+#[test]
+fn while_one_hands_over_what_it_has_none_may_be_away_besides() {
+    let member = |host: &str| Member { id: 1, host: host.to_owned() };
+    let view = View { serving: ["a".to_owned()].into(), ..View::default() };
+    let spare = |step: Step, spare: Option<i32>| {
+        spare_during(&step, &view, &Record { spare, ..Record::default() })
+    };
+    let leaves = |host: &str| Step::Change(Change::Remove(member(host)));
+    assert_eq!(spare(leaves("a"), Some(2)), Some(0));
+    assert_eq!(spare(leaves("a"), None), None, "it does not depend on copies");
+    assert_eq!(spare(leaves("b"), Some(1)), None, "what it has is lost already");
+    assert_eq!(spare(Step::Change(Change::Add(member("a"))), Some(1)), None);
+    assert_eq!(spare(Step::Settled, Some(1)), None);
+}
