@@ -20,11 +20,12 @@ pub(super) fn build(owner: &Owner<'_>) -> Option<PodDisruptionBudget> {
         metadata: owner.metadata(valid.instance.disruption_budget()),
         spec: Some(PodDisruptionBudgetSpec {
             max_unavailable: valid.homes.is_none().then_some(IntOrString::Int(spare)),
-            // Of several StatefulSets Kubernetes counts only those whose pod there is: with that alone one more could go.
+            // Of several StatefulSets Kubernetes counts only those whose pod there is: with that alone one more could go. A pod that
+            // is no member yet, or not any more, stands for none.
             min_available: valid
                 .homes
                 .is_some()
-                .then(|| IntOrString::Int(valid.members_now() - spare)),
+                .then(|| IntOrString::Int(valid.replicas_now() - spare)),
             // Without a quorum a member that is not ready may be the one that the others wait for.
             unhealthy_pod_eviction_policy: Some("IfHealthyBudget".to_owned()),
             selector: Some(LabelSelector {

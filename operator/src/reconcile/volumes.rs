@@ -92,13 +92,24 @@ pub(super) fn homes_of(
         None if is_stopped => BTreeMap::new(),
         None => of_nodes(),
     };
-    let mut homes = BTreeMap::new();
+    let is_of_another = |address: &String, node: &String| {
+        nodes.iter().any(|one| one.address.as_ref() == Some(address) && one.name != *node)
+    };
+    let (mut homes, mut moved) = (BTreeMap::new(), Vec::new());
     for (address, node) in recorded {
-        match there(&node) {
-            Some(now) => drop(homes.insert(now.address.clone().unwrap_or(address), node)),
-            None if has_set(&node) => drop(homes.insert(address, node)),
-            None => {}
+        match there(&node).map(|now| now.address.clone()) {
+            Some(Some(now)) if now != address => moved.push((now, address, node)),
+            Some(_) => drop(homes.insert(address, node)),
+            None if !has_set(&node) => {}
+            // It is given up there, and the other one has a home of its own.
+            None if is_of_another(&address, &node) => drop(homes.insert(node.clone(), node)),
+            None => drop(homes.insert(address, node)),
         }
+    }
+    // For a moment two nodes may have one address, as when they change places: neither loses its home by that.
+    for (now, before, node) in moved {
+        let free = [now, before].into_iter().find(|address| !homes.contains_key(address));
+        homes.insert(free.unwrap_or_else(|| node.clone()), node);
     }
     for set in sets {
         let runs = is_stopped || replicas(set) > 0;
@@ -108,6 +119,7 @@ pub(super) fn homes_of(
             continue;
         };
         let address = there(node).and_then(|node| node.address.clone());
+        let address = address.filter(|address| !homes.contains_key(address));
         homes.insert(address.unwrap_or_else(|| node.clone()), node.clone());
     }
     homes

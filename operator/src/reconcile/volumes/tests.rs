@@ -221,6 +221,32 @@ fn a_home_has_the_address_of_its_node_and_an_invented_node_none() {
 }
 
 #[test]
+fn no_home_is_lost_while_two_nodes_have_one_address() {
+    let recorded = |all: &[(&str, &str)]| {
+        all.iter().map(|(at, node)| ((*at).to_owned(), (*node).to_owned())).collect()
+    };
+    let of = |node: &str| set(&format!("zookeeper1-zookeeper-{node}"), Some(node), 1);
+    // The fixture's nodes, as they change places: `a` has the address of `b` already, or `b` that of `a`.
+    for (first, second) in [("192.0.2.2", "192.0.2.2"), ("192.0.2.1", "192.0.2.1")] {
+        let mut fetched = fetched(&storage("1Gi"), &[of("a"), of("b")]);
+        for (node, address) in fetched.nodes.iter_mut().zip([first, second]) {
+            node.address = Some(address.to_owned());
+        }
+        let before = recorded(&[("192.0.2.1", "a"), ("192.0.2.2", "b")]);
+        let homes = homes_of(&fetched, Some(before), &fetched.nodes);
+        assert_eq!(homes.values().collect::<Vec<_>>(), ["a", "b"], "{homes:?}");
+        let none = homes_of(&fetched, None, &fetched.nodes);
+        assert_eq!(none.len(), 2, "nor where the record is lost: {none:?}");
+    }
+    // A node that is gone, and another one that has its address.
+    let gone = fetched(&storage("1Gi"), &[of("gone"), of("b")]);
+    let before = recorded(&[("192.0.2.1", "gone"), ("192.0.2.2", "b")]);
+    let homes = homes_of(&gone, Some(before), &gone.nodes);
+    let expected: BTreeMap<_, _> = recorded(&[("gone", "gone"), ("192.0.2.2", "b")]);
+    assert_eq!(homes, expected, "its address is free for the other");
+}
+
+#[test]
 fn a_stateful_set_that_is_not_named_after_its_node_is_not_ours() {
     let forged = [
         set("forged", None, 1),
