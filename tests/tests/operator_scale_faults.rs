@@ -65,7 +65,7 @@ async fn whichever_write_fails_as_members_come_and_go_those_that_stay_are_left_a
     assert_eq!(identities(&sandbox).await?, before);
     // A StatefulSet, files, certificates and a budget, twice, and what the status says meanwhile.
     assert!((8..60).contains(&writes), "{writes}");
-    let numbers = long_runs::every(4, (0..writes).collect());
+    let numbers = long_runs::every(8, (0..writes).collect());
     for (number, fault) in long_runs::pairs(numbers, [Fault::LoseRequest, Fault::LoseAnswer]) {
         scale_with(&sandbox, Some((number, fault))).await?;
         assert_eq!(identities(&sandbox).await?, before, "write {number}, {fault:?}");

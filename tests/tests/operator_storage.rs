@@ -335,7 +335,8 @@ async fn whichever_write_of_a_growth_fails_each_volume_grows_and_nothing_is_made
     assert!((5..20).contains(&writes), "{writes}");
     // The last says that all is well again: nothing is awaited behind it.
     let writes = writes - 1;
-    let all = long_runs::pairs((0..writes).collect(), [Fault::LoseRequest, Fault::LoseAnswer]);
+    let numbers = long_runs::every(2, (0..writes).collect());
+    let all = long_runs::pairs(numbers, [Fault::LoseRequest, Fault::LoseAnswer]);
     for (round, (number, fault)) in all.into_iter().enumerate() {
         grow_with(&sandbox, &format!("{}Gi", 12 + round), Some((number, fault))).await?;
     }

@@ -212,7 +212,8 @@ async fn killed_at_any_write_of_an_upgrade_it_comes_to_the_same_end_and_does_not
     assert!(count >= 5 && of_back.len() >= 4, "{writes:#?}");
     let runs = numbers.iter().map(|number| (Way::There, *number, &there));
     let runs = runs.chain(of_back.iter().map(|number| (Way::AndBack, *number, &back)));
-    let runs = long_runs::pairs(runs.collect(), [Fault::LoseRequest, Fault::LoseAnswer]);
+    let runs = long_runs::every(2, runs.collect());
+    let runs = long_runs::pairs(runs, [Fault::LoseRequest, Fault::LoseAnswer]);
     let runs = runs
         .into_iter()
         .map(|((way, number, expected), fault)| disturbed(&sandbox, way, number, fault, expected));

@@ -369,7 +369,7 @@ async fn every_sample_and_every_case_gets_the_same_verdict() -> Outcome {
     let mut left_out = Vec::new();
     let mut different = Vec::new();
     // A policy has more cases than the step is wide.
-    let cases = long_runs::every(3, cases::all());
+    let cases = long_runs::every(5, cases::all());
     let mut stage = cases::Stage {
         builder: Builder::of(&world.sandbox)?,
         direct: Direct::of(&world)?,
