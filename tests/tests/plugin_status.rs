@@ -74,7 +74,7 @@ async fn of_a_manager_that_the_operator_looks_after_status_says_what_works_and_w
     let (report, code) = document(&kubeconfig, &["status"])?;
     assert_eq!((&report["state"], code), (&json!("absent"), 1), "{report:#}");
 
-    send(&sandbox, &["apply"], &manager(&["Redis", "Zookeeper"])).await?.success();
+    send(&sandbox, &["apply"], &manager(&["Redis", "Rabbitmq"])).await?.success();
     let is_active = async || {
         document(&kubeconfig, &["status"])
             .is_ok_and(|(report, code)| report["state"] == "active" && code == 0)
@@ -93,7 +93,7 @@ async fn of_a_manager_that_the_operator_looks_after_status_says_what_works_and_w
     as_text(&kubeconfig)?;
     certificates_are_good(&kubeconfig)?;
 
-    // ZooKeeper has no node any more; what needs it waits, and only it is the cause.
+    // ZooKeeper has no node, and never had one: what runs would serve on. What needs it waits, and only it is the cause.
     let mut degraded = manager(&["Redis", "Zookeeper", "Cassandra", "Rabbitmq", "Config"]);
     degraded["spec"]["services"]["zookeeper"]["spec"]["commonConfiguration"] =
         json!({"nodeSelector": {"rack": "none"}});
