@@ -547,11 +547,10 @@ fn forget_if_gone(Shared { ctx, clouds, .. }: &Shared, kind: Kind, object: &Dyna
         return;
     }
     clouds.forget(object);
-    ctx.reporter.forget(object);
     match (kind, components::of_kind(kind.name())) {
         (Kind::Manager, _) => manager::forget(ctx, object),
         (Kind::Component(_), Some(component)) => reconcile::forget(ctx, component, object),
-        _ => {}
+        _ => ctx.reporter.forget(object),
     }
 }
 

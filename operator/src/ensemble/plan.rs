@@ -253,15 +253,16 @@ fn leaves_next(now: &Situation<'_>) -> Option<Member> {
 /// One member goes. Where its pod has to end first that is made again, and waits for a node.
 fn leave(now: &Situation<'_>, leaving: Member) -> Step {
     let pod = now.pods.iter().find(|pod| pod.address == leaving.host);
-    let serves = now.view.serving.contains(&leaving.host);
+    let hands_nothing_over =
+        now.joins == Joins::ByStreaming && !now.view.serving.contains(&leaving.host);
     match pod {
         Some(pod) if now.leaves == Leaves::AfterItsPod => end_pod(now, pod, "its member leaves"),
-        Some(pod) if now.joins == Joins::ByStreaming && !serves && pod.is_stuck => {
+        Some(pod) if hands_nothing_over && pod.is_stuck => {
             end_pod(now, pod, "its member is to leave, and does not run")
         }
         // It is only being started again, or its node is away. Were it forgotten, others would have what it has from members that
         // may lack the last writes.
-        Some(_) if now.joins == Joins::ByStreaming && !serves => Step::Wait(format!(
+        Some(_) if hands_nothing_over => Step::Wait(format!(
             "waits for the member on {}, which is to leave, to hand over what it has; if its node is lost for good, delete the node",
             leaving.host
         )),
