@@ -10,6 +10,7 @@
 
 mod built;
 mod campaign;
+mod cassandra_leave;
 mod config_api;
 mod dpdk;
 mod golden;
