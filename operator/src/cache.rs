@@ -4,6 +4,8 @@
 //! An object that the operator has just written is in here before its watch reports it: the next
 //! pass must not write it again. What a watch reports that is older than that is passed over.
 
+pub(crate) mod metadata;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -37,7 +39,7 @@ pub fn label_selector(kind: Kind) -> String {
 
 /// Only what is needed of an object.
 fn prune(kind: Kind, mut object: DynamicObject) -> DynamicObject {
-    object.metadata.managed_fields = None;
+    metadata::bound(kind, &mut object.metadata);
     let parts: &[&str] = match kind {
         Kind::Node => {
             &["/spec/unschedulable", "/spec/taints", "/status/addresses", "/status/conditions"]
@@ -92,9 +94,8 @@ fn prune(kind: Kind, mut object: DynamicObject) -> DynamicObject {
     object
 }
 
-/// Who may make Upgrades may give them annotations of a quarter of a megabyte; and of one that is over nothing is done any more.
+/// Of one that is over nothing is done any more.
 fn only_the_upgrade(mut object: DynamicObject) -> DynamicObject {
-    object.metadata.annotations = None;
     if !is_over(&object) {
         return object;
     }

@@ -27,6 +27,7 @@ use serde_json::Value;
 use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinSet;
 
+use crate::cache::metadata::bound;
 use crate::cache::{Cache, Feed};
 use crate::cloud::{self, Clouds};
 use crate::component::{ComponentKind, word};
@@ -200,9 +201,7 @@ impl Controllers {
             }
             let read = |object: Value| {
                 let mut object = serde_json::from_value::<DynamicObject>(object).ok()?;
-                if kind == Kind::Upgrade {
-                    (object.metadata.annotations, object.metadata.managed_fields) = (None, None);
-                }
+                bound(kind, &mut object.metadata);
                 Some(object)
             };
             let event = match event {
