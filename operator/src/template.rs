@@ -33,9 +33,12 @@ pub(crate) const LINE_BREAKS: [char; 3] = ['\n', '\r', '\0'];
 const HAS_LINE_BREAK: &str = "a value has a line break";
 
 impl TemplateError {
-    /// Whether a value is the reason, and not the template.
+    /// Whether a value is the reason, and not the template. What a template includes says it as a cause.
     pub(crate) fn is_line_break(&self) -> bool {
-        self.source.detail() == Some(HAS_LINE_BREAK)
+        let causes = std::iter::successors(Some(&self.source), |error| {
+            std::error::Error::source(*error)?.downcast_ref::<minijinja::Error>()
+        });
+        causes.last().and_then(minijinja::Error::detail) == Some(HAS_LINE_BREAK)
     }
 }
 
@@ -249,6 +252,16 @@ mod tests {
             }
             assert!(templates.render(name, json!({"value": "a = b"})).is_ok());
         }
+    }
+
+    #[test]
+    fn a_line_break_is_the_reason_also_where_an_included_template_has_the_value() {
+        let mut templates = one("inner.sh", "key={{ value }}");
+        let outer = "{% include \"inner.sh\" %}";
+        templates.environment.add_template("outer.sh", outer).unwrap();
+        let why = |values| templates.render("outer.sh", values).unwrap_err();
+        assert!(why(json!({"value": "a\nb"})).is_line_break());
+        assert!(!why(json!({})).is_line_break());
     }
 
     #[test]
