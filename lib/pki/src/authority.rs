@@ -109,10 +109,34 @@ impl Authority {
         profile: &LeafProfile,
         now: OffsetDateTime,
     ) -> Result<Leaf, AuthorityError> {
+        let key = profile.key.generate().map_err(AuthorityError::Make)?;
+        self.issue_with(&key, profile, now)
+    }
+
+    /// Issues a certificate with the key of another, in PEM: of one owner, for another use. To make a key of RSA takes far longer
+    /// than all else.
+    ///
+    /// # Errors
+    /// As [`Self::issue`]; or the key is none.
+    pub fn issue_for(
+        &self,
+        key: &str,
+        profile: &LeafProfile,
+        now: OffsetDateTime,
+    ) -> Result<Leaf, AuthorityError> {
+        let key = KeyPair::from_pem(key).map_err(AuthorityError::Key)?;
+        self.issue_with(&key, profile, now)
+    }
+
+    fn issue_with(
+        &self,
+        key: &KeyPair,
+        profile: &LeafProfile,
+        now: OffsetDateTime,
+    ) -> Result<Leaf, AuthorityError> {
         let ca_key = KeyPair::from_pem(&self.key).map_err(AuthorityError::Key)?;
         let issuer = Issuer::from_ca_cert_pem(&self.certificate, ca_key);
         let issuer = issuer.map_err(AuthorityError::Make)?;
-        let key = profile.key.generate().map_err(AuthorityError::Make)?;
         let params = CertificateParams::new(profile.names.clone());
         let mut params = params.map_err(AuthorityError::Make)?;
         params.not_before = now - CLOCK_SKEW;
@@ -122,7 +146,7 @@ impl Authority {
         params.use_authority_key_identifier_extension = true;
         params.distinguished_name = DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, &*profile.common_name);
-        let certificate = params.signed_by(&key, &issuer).map_err(AuthorityError::Make)?;
+        let certificate = params.signed_by(key, &issuer).map_err(AuthorityError::Make)?;
         let der = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let identity = Identity::new(vec![certificate.der().clone()], der);
         Ok(Leaf {

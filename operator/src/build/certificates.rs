@@ -11,7 +11,7 @@ use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use opensdn_pki::leaf::{self, LeafError};
 use opensdn_pki::{
-    Authorities, Authority, AuthorityError, CLOCK_SKEW, KeyKind, LeafProfile, Usage, bundle,
+    Authorities, Authority, AuthorityError, CLOCK_SKEW, KeyKind, Leaf, LeafProfile, Usage, bundle,
 };
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime};
@@ -243,14 +243,15 @@ pub fn certificates(
         asked_first: 0,
     };
     for (number, (subject, found)) in subjects.iter().zip(&found).enumerate() {
-        let place = Place {
+        let mut place = Place {
             subject,
             stored: &place_of(subject).data,
+            key: None,
             is_its_turn: turn.contains(&number),
             may_ask: to_ask.contains(&number),
         };
         for ((side, usage), found) in SIDES.iter().zip(found) {
-            all.make(&place, (side, *usage), *found, wanted, &authorities.current, now)?;
+            all.make(&mut place, (side, *usage), *found, wanted, &authorities.current, now)?;
         }
     }
     Ok(all)
@@ -265,6 +266,8 @@ struct Place<'a> {
     is_its_turn: bool,
     /// Whether a signer is asked for what is due.
     may_ask: bool,
+    /// What was made for one side, which the other then has too: the same pod has both.
+    key: Option<String>,
 }
 
 /// What is stored of one of the Secrets.
@@ -442,7 +445,7 @@ impl Subject {
 impl Certificates {
     fn make(
         &mut self,
-        place: &Place<'_>,
+        place: &mut Place<'_>,
         (side, usage): (&'static str, Usage),
         found: Found,
         wanted: &Wanted<'_>,
@@ -469,7 +472,13 @@ impl Certificates {
             }
             (_, Some(answer)) => self.put(subject, side, answer, now),
             (_, None) if is_room && wanted.signer.is_none() => {
-                self.issue(subject, side, &profile(subject, usage, wanted.key), authority, now)?;
+                let profile = profile(subject, usage, wanted.key);
+                let leaf = match &place.key {
+                    Some(key) => authority.issue_for(key, &profile, now)?,
+                    None => authority.issue(&profile, now)?,
+                };
+                place.key = Some(leaf.key().to_owned());
+                self.issue(subject, side, &leaf, now);
             }
             (_, None) => {
                 self.missing += 1;
@@ -510,15 +519,7 @@ impl Certificates {
         }
     }
 
-    fn issue(
-        &mut self,
-        subject: &Subject,
-        side: &str,
-        profile: &LeafProfile,
-        authority: &Authority,
-        now: OffsetDateTime,
-    ) -> Result<(), AuthorityError> {
-        let leaf = authority.issue(profile, now)?;
+    fn issue(&mut self, subject: &Subject, side: &str, leaf: &Leaf, now: OffsetDateTime) {
         let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
         let keys = keys(side, &subject.address);
         self.data.insert(keys.0, bytes(leaf.certificate()));
@@ -527,7 +528,6 @@ impl Certificates {
         self.expires_by(bundle::end(leaf.certificate()));
         self.issued += 1;
         self.made(&subject.address, now);
-        Ok(())
     }
 
     /// What a signer has issued.

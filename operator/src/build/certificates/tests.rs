@@ -63,6 +63,22 @@ fn each_address_has_four_entries_as_tf_operator_names_them() {
 }
 
 #[test]
+fn both_sides_of_an_address_have_one_key_and_no_two_addresses_and_times_the_same() {
+    let (authority, subjects) = (authority(), [subject("192.0.2.1"), subject("192.0.2.2")]);
+    let first = certificates(None, &subjects, &authority, now()).unwrap();
+    let later = first.renew_at + Duration::minutes(1);
+    let renewed = certificates(Some(&stored(&first)), &subjects, &authority, later).unwrap();
+    let key = |all: &Certificates, side: &str, address: &str| {
+        all.data[&format!("{side}-key-{address}.pem")].0.clone()
+    };
+    for all in [&first, &renewed] {
+        assert_eq!(key(all, "server", "192.0.2.1"), key(all, "client", "192.0.2.1"));
+        assert_ne!(key(all, "server", "192.0.2.1"), key(all, "server", "192.0.2.2"));
+    }
+    assert_ne!(key(&first, "server", "192.0.2.1"), key(&renewed, "server", "192.0.2.1"));
+}
+
+#[test]
 fn what_is_good_is_kept_when_a_member_comes_or_goes() {
     let authority = authority();
     let subjects = [subject("192.0.2.1"), subject("192.0.2.2")];
@@ -99,8 +115,8 @@ fn what_another_ca_signed_or_somebody_spoilt_is_issued_again() {
     let of_other = certificates(Some(&stored(&all)), &subjects, &other, now()).unwrap();
     assert_eq!(of_other.issued, 2);
     let mut spoilt = stored(&all);
-    let data = &mut spoilt.data["data"];
-    data["server-key-192.0.2.1.pem"] = data["client-key-192.0.2.1.pem"].clone();
+    let key = "server-key-192.0.2.1.pem";
+    spoilt.data["data"][key] = json!(of_other.data[key]);
     assert_eq!(certificates(Some(&spoilt), &subjects, &authority, now()).unwrap().issued, 1);
     let mut half = stored(&all);
     half.data["data"].as_object_mut().unwrap().remove("server-192.0.2.1.crt");
