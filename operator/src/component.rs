@@ -320,6 +320,8 @@ pub struct Credentials {
     pub folder: &'static str,
     /// Name of the Secret.
     pub secret: String,
+    /// Which of its keys the files have: pods see nothing else of it, whatever Secret is named.
+    pub keys: &'static [&'static str],
 }
 
 /// A folder of the node whose files its scripts read.

@@ -1,7 +1,7 @@
 //! The volumes of a pod, and where its containers mount them. Names and paths are those of tf-operator.
 
 use k8s_openapi::api::core::v1::{
-    ConfigMapVolumeSource, EmptyDirVolumeSource, HostPathVolumeSource,
+    ConfigMapVolumeSource, EmptyDirVolumeSource, HostPathVolumeSource, KeyToPath,
     PersistentVolumeClaimVolumeSource, ProjectedVolumeSource, SecretProjection, SecretVolumeSource,
     Volume, VolumeMount, VolumeProjection,
 };
@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{
 use super::Valid;
 use super::certificates::parts;
 use super::valid::Home;
-use crate::component::{Access, Container, Source};
+use crate::component::{Access, Container, Credentials, Source};
 use crate::kind::Workload;
 use crate::names::TRUST;
 
@@ -40,8 +40,9 @@ pub(super) fn build(valid: &Valid, home: Option<&Home>) -> Vec<Volume> {
         config_map(TRUST_VOLUME, TRUST),
         certificates(valid),
     ];
-    let credentials = credentials(valid).into_iter();
-    volumes.extend(credentials.map(|(folder, name)| secret(&volume_of(folder), &name)));
+    let own = own_credentials(valid).into_iter();
+    volumes.extend(own.map(|(folder, name)| secret(&volume_of(folder), &name)));
+    volumes.extend(valid.description.credentials.iter().map(keys_of));
     let folders = valid.description.folders_of_node.iter();
     volumes
         .extend(folders.map(|one| host_path(&volume_of(one.folder), &one.path, Some("Directory"))));
@@ -81,7 +82,9 @@ pub(super) fn mounts(valid: &Valid, described: &Container) -> Vec<VolumeMount> {
     mounts.push(mount(TRUST_VOLUME, TRUST_FOLDER, Access::Read));
     mounts.push(mount(&instance.certificates(), CERTIFICATES_FOLDER, Access::Read));
     let folders = valid.description.folders_of_node.iter().map(|one| one.folder);
-    for folder in credentials(valid).into_iter().map(|(folder, _)| folder).chain(folders) {
+    let others = valid.description.credentials.iter().map(|one| one.folder);
+    let own = own_credentials(valid).into_iter().map(|(folder, _)| folder);
+    for folder in own.chain(others).chain(folders) {
         let path = format!("{CREDENTIALS_FOLDER}/{folder}");
         mounts.push(mount(&volume_of(folder), &path, Access::Read));
     }
@@ -95,12 +98,22 @@ pub(super) fn mounts(valid: &Valid, described: &Container) -> Vec<VolumeMount> {
     mounts
 }
 
-/// Folders and Secrets.
-fn credentials(valid: &Valid) -> Vec<(&'static str, String)> {
+/// Folders and Secrets of what the operator has made for it.
+fn own_credentials(valid: &Valid) -> Vec<(&'static str, String)> {
     let own = (!valid.description.passwords.is_empty()).then(|| (OWN, valid.own_secret()));
     let token = valid.description.token.then(|| (TOKEN, valid.instance.token()));
-    let others = valid.description.credentials.iter();
-    own.into_iter().chain(token).chain(others.map(|one| (one.folder, one.secret.clone()))).collect()
+    own.into_iter().chain(token).collect()
+}
+
+/// A Secret that a user names may be any of the namespace, such as one with the token of another component.
+fn keys_of(credentials: &Credentials) -> Volume {
+    let mut volume = secret(&volume_of(credentials.folder), &credentials.secret);
+    if let Some(source) = &mut volume.secret {
+        let item =
+            |key: &&str| KeyToPath { key: (*key).to_owned(), path: (*key).to_owned(), mode: None };
+        source.items = Some(credentials.keys.iter().map(item).collect());
+    }
+    volume
 }
 
 fn volume_of(folder: &str) -> String {

@@ -8,10 +8,11 @@ use opensdn_crds::pod::LogLevel;
 use opensdn_crds::rabbitmq::{RabbitmqConfiguration, TcpListenOptions};
 use serde_json::{Value, json};
 
+use super::shared::around::of_bus;
 use super::shared::{fields, port};
 use crate::component::{
-    Check, ComponentKind, Container, Credentials, Description, File, Given, Mount, Password,
-    SettingsError, Template, Volume,
+    Check, ComponentKind, Container, Description, File, Given, Mount, Password, SettingsError,
+    Template, Volume,
 };
 use crate::ensembles::rabbitmq::Nodes;
 use crate::names::own_secret;
@@ -104,10 +105,7 @@ impl ComponentKind for Rabbitmq {
             ),
             passwords: passwords(&settings, other.is_none()),
             own_secret: other.is_some().then_some("erlang-cookie"),
-            credentials: other
-                .map(|secret| Credentials { folder: "rabbitmq", secret })
-                .into_iter()
-                .collect(),
+            credentials: other.map(of_bus).into_iter().collect(),
             storage: settings.storage.clone(),
             ensemble: Some(Arc::new(Nodes)),
             ..Description::default()

@@ -9,7 +9,7 @@ use super::shared::around::{around, config_database, passwords};
 use super::shared::control::control;
 use super::shared::{fields, keystone, logs};
 use crate::component::{
-    Check, ComponentKind, Container, Credentials, Description, File, Given, Password, ServicePort,
+    Check, ComponentKind, Container, Description, File, Given, Password, ServicePort,
     SettingsError, Template,
 };
 use crate::peers::Peer;
@@ -46,7 +46,7 @@ impl ComponentKind for Webui {
         let control = control(given, settings.control_instance.as_deref())?;
         let (login, passwords) = login(given);
         let secret = keystone::secret(given.common);
-        let secret = secret.map(|secret| Credentials { folder: "keystone", secret });
+        let secret = secret.map(keystone::credentials);
         Ok(Description {
             containers: containers(given),
             files: vec![

@@ -114,11 +114,16 @@ pub(in crate::components) fn credentials(given: &Given<'_>) -> Vec<Credentials> 
     let bus = given.peers.first("Rabbitmq").map(|peer| {
         let secret =
             peer.text("secret").map_or_else(|| format!("{}-secret", peer.name), str::to_owned);
-        Credentials { folder: "rabbitmq", secret }
+        of_bus(secret)
     });
     let keystone = keystone::secret(given.common).filter(|_| keystone::is_asked(given.common));
-    let keystone = keystone.map(|secret| Credentials { folder: "keystone", secret });
+    let keystone = keystone.map(keystone::credentials);
     bus.into_iter().chain(keystone).collect()
+}
+
+/// The keys of the message bus.
+pub(in crate::components) fn of_bus(secret: String) -> Credentials {
+    Credentials { folder: "rabbitmq", secret, keys: &["user", "password", "vhost"] }
 }
 
 /// The password for Keystone, where it is in the spec and not in a Secret.

@@ -2,12 +2,19 @@
 
 use opensdn_crds::pod::{AuthMode, KeystoneAuthParameters, PodConfiguration};
 
+use crate::component::Credentials;
+
 /// As tf-operator has it (`pkg/apis/tf/v1alpha1/auth_types.go:60-80`).
 pub(crate) const PASSWORD: &str = "contrail123";
 /// The key of a component's own Secret with the password that is in the spec.
 pub(crate) const OWN_KEY: &str = "keystone-password";
 /// That of the Secret that the spec names.
 pub(crate) const KEY: &str = "password";
+
+/// What its files have of the Secret that the spec names.
+pub(crate) fn credentials(secret: String) -> Credentials {
+    Credentials { folder: "keystone", secret, keys: &[KEY] }
+}
 
 /// The login of daemons.
 #[derive(Clone, Debug)]
