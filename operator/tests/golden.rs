@@ -164,6 +164,27 @@ fn no_pod_is_given_a_secret_of_the_operators_own() {
     }
 }
 
+#[test]
+fn of_a_named_secret_pods_see_only_the_keys_that_their_files_have() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/rabbitmq");
+    let around = ClusterState::read(&path.join("in.yaml"));
+    let mut object = around.object.clone();
+    object["spec"]["serviceConfiguration"]["secret"] = "kubemanager1-kubemanager-secret".into();
+    let intents = around.intents(&object).unwrap();
+    let keeper = intents.iter().find(|intent| intent.kind == Kind::StatefulSet).unwrap();
+    let volumes = keeper.object.data["spec"]["template"]["spec"]["volumes"].as_array().unwrap();
+    let named: Vec<&Value> = volumes
+        .iter()
+        .map(|volume| &volume["secret"])
+        .filter(|secret| secret["secretName"] == "kubemanager1-kubemanager-secret")
+        .collect();
+    let keys = named[0]["items"].as_array().unwrap().iter().map(|item| item["key"].clone());
+    assert_eq!(
+        (named.len(), keys.collect::<Vec<_>>()),
+        (1, ["user", "password", "vhost"].map(Value::from).to_vec())
+    );
+}
+
 /// The table of components is what policies, the status and other components read.
 #[test]
 fn probes_ask_the_ports_that_the_table_of_components_has() {

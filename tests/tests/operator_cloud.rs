@@ -84,7 +84,7 @@ impl World {
         Ok(world)
     }
 
-    async fn create_object(&self, object: &Value) -> Outcome {
+    pub(crate) async fn create_object(&self, object: &Value) -> Outcome {
         send(&self.sandbox, &["create"], object).await?.success();
         Ok(())
     }
