@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
-use opensdn_runtime::watch::Event;
+use opensdn_runtime::watch::{Event, Listed};
 use serde_json::{Map, Value, json};
 
 use crate::kind::Kind;
@@ -188,6 +188,31 @@ impl Cache {
         (before, !is_same)
     }
 
+    /// Whether what is here is newer than that.
+    fn is_older(&self, kind: Kind, object: &DynamicObject) -> bool {
+        let objects = self.read();
+        let here = objects.get(&kind).and_then(|all| all.get(&key(object)));
+        here.is_some_and(|here| version(here) > version(object))
+    }
+
+    /// Stores an earlier state of an object in the place of one that is void. Returns both.
+    fn take_back(
+        &self,
+        kind: Kind,
+        object: DynamicObject,
+        is_void: impl Fn(&DynamicObject) -> bool,
+    ) -> Vec<Arc<DynamicObject>> {
+        let mut objects = self.write();
+        let Some(here) = objects.get_mut(&kind).and_then(|all| all.get_mut(&key(&object))) else {
+            return Vec::new();
+        };
+        if !is_void(here) {
+            return Vec::new();
+        }
+        let object = Arc::new(object);
+        vec![std::mem::replace(here, object.clone()), object]
+    }
+
     /// Stores a later state of an object, if it is still here: one that is gone meanwhile stays so.
     pub fn put_if_there(&self, kind: Kind, object: DynamicObject) {
         let is_there = self
@@ -241,13 +266,15 @@ pub struct Feed {
     namespace: String,
     /// What a new list has had so far.
     listed: Option<BTreeSet<Key>>,
+    /// Of that, what is older than what is known.
+    older: Vec<DynamicObject>,
 }
 
 impl Feed {
     /// A watch of that kind.
     #[must_use]
     pub fn new(kind: Kind, namespace: &str) -> Self {
-        Self { kind, namespace: namespace.to_owned(), listed: None }
+        Self { kind, namespace: namespace.to_owned(), listed: None, older: Vec::new() }
     }
 
     /// Of which kind it reports.
@@ -261,6 +288,7 @@ impl Feed {
         match event {
             Event::Init => {
                 self.listed = Some(BTreeSet::new());
+                self.older.clear();
                 Vec::new()
             }
             Event::InitApply(object) => {
@@ -268,9 +296,17 @@ impl Feed {
                 if let Some(listed) = &mut self.listed {
                     listed.insert(key(&object));
                 }
+                if cache.is_older(self.kind, &object) {
+                    self.older.push(prune(self.kind, object));
+                    return Vec::new();
+                }
                 self.put(cache, object)
             }
-            Event::InitDone => self.forget_unlisted(cache),
+            Event::InitDone(listed) => {
+                let mut changed = self.forget_unlisted(cache);
+                changed.extend(self.take_back(cache, listed));
+                changed
+            }
             Event::Apply(object) => {
                 read(object).map(|object| self.put(cache, object)).unwrap_or_default()
             }
@@ -290,6 +326,17 @@ impl Feed {
         }
         // The one before too: it may have belonged to another.
         before.into_iter().chain(cache.get(self.kind, &key.0, &key.1)).collect()
+    }
+
+    /// Of an etcd that was put back. An object whose state here is older than the list, and newer than what the list has of it, is
+    /// one of a history that there is not any more; one that was written since the list is newer than that.
+    fn take_back(&mut self, cache: &Cache, listed: Listed) -> Vec<Arc<DynamicObject>> {
+        let is_void = |here: &DynamicObject| {
+            listed.is_restored
+                || version(here).zip(listed.version).is_some_and(|(here, list)| here <= list)
+        };
+        let older = std::mem::take(&mut self.older).into_iter();
+        older.flat_map(|object| cache.take_back(self.kind, object, is_void)).collect()
     }
 
     /// What went while the watch was lost.
@@ -327,152 +374,4 @@ fn same(one: &DynamicObject, other: &DynamicObject) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn pod(name: &str, version: u64, address: &str) -> Value {
-        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "tf", "uid": name,
-            "resourceVersion": version.to_string(), "managedFields": [{"manager": "a"}]},
-            "spec": {"nodeName": "n", "volumes": [1], "containers": [{"name": "c", "image": "i", "env": [1]}]}, "status": {"podIP": address}})
-    }
-
-    fn names(cache: &Cache) -> Vec<String> {
-        let all = cache.list(Kind::Pod, "tf");
-        all.iter().map(|one| one.name_any()).collect()
-    }
-
-    #[test]
-    fn of_an_upgrade_no_annotation_is_kept_and_of_one_that_is_over_its_name_and_phase() {
-        let kept = |phase: &str, goal: Option<&str>| {
-            let cache = Cache::default();
-            let upgrade = json!({"apiVersion": "opensdn.io/v1alpha1", "kind": "Upgrade", "metadata": {"name": "a",
-                "namespace": "tf", "uid": "a", "resourceVersion": "1", "annotations": {"large": "x"}},
-                "spec": {"manager": "m", "goal": goal}, "status": {"phase": phase, "steps": []}});
-            cache.put(Kind::Upgrade, read(upgrade).unwrap());
-            let kept = cache.get(Kind::Upgrade, "tf", "a").unwrap();
-            assert_eq!(kept.metadata.annotations, None);
-            kept.data.clone()
-        };
-        for phase in ["Succeeded", "RolledBack"] {
-            let expected = json!({"spec": {"manager": "m"}, "status": {"phase": phase}});
-            assert_eq!(kept(phase, None), expected);
-        }
-        // What is at work, or is to go back, is needed whole.
-        for (phase, goal) in [("Running", None), ("Stopped", None), ("Succeeded", Some("RollBack"))]
-        {
-            assert_eq!(kept(phase, goal)["status"]["steps"], json!([]), "{phase}");
-        }
-    }
-
-    #[test]
-    fn what_is_not_needed_of_a_pod_is_not_kept() {
-        let cache = Cache::default();
-        cache.put(Kind::Pod, read(pod("a", 1, "192.0.2.1")).unwrap());
-        let kept = cache.get(Kind::Pod, "tf", "a").unwrap();
-        let expected = json!({"spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}, "status": {"podIP": "192.0.2.1"}});
-        assert_eq!((&kept.data, &kept.metadata.managed_fields), (&expected, &None));
-    }
-
-    #[test]
-    fn what_the_operator_wrote_is_not_replaced_by_what_a_watch_reports_later_of_before() {
-        let (cache, mut feed) = (Cache::default(), Feed::new(Kind::Pod, ""));
-        cache.put(Kind::Pod, read(pod("a", 10, "192.0.2.2")).unwrap());
-        assert!(feed.take(&cache, Event::Apply(pod("a", 9, "192.0.2.1"))).is_empty());
-        assert_eq!(cache.get(Kind::Pod, "tf", "a").unwrap().data["status"]["podIP"], "192.0.2.2");
-        assert_eq!(feed.take(&cache, Event::Apply(pod("a", 11, "192.0.2.3"))).len(), 2);
-    }
-
-    #[test]
-    fn a_change_of_nothing_that_is_kept_concerns_no_controller() {
-        let (cache, mut feed) = (Cache::default(), Feed::new(Kind::Pod, ""));
-        assert_eq!(feed.take(&cache, Event::Apply(pod("a", 1, "192.0.2.1"))).len(), 1);
-        assert!(feed.take(&cache, Event::Apply(pod("a", 2, "192.0.2.1"))).is_empty());
-    }
-
-    #[test]
-    fn of_a_manager_what_it_wants_is_kept_and_not_how_it_is() {
-        let (cache, mut feed) = (Cache::default(), Feed::new(Kind::Manager, ""));
-        let mut manager = pod("m", 1, "192.0.2.1");
-        manager["spec"] = json!({"commonConfiguration": {"certKeyLength": 4096}});
-        assert_eq!(feed.take(&cache, Event::Apply(manager.clone())).len(), 1);
-        assert_eq!(cache.all(Kind::Manager)[0].data, json!({"spec": manager["spec"]}));
-        manager["metadata"]["resourceVersion"] = json!("2");
-        manager["status"] = json!({"podIP": "192.0.2.2"});
-        assert!(feed.take(&cache, Event::Apply(manager)).is_empty());
-    }
-
-    #[test]
-    fn what_was_deleted_is_going_before_its_watch_says_so_and_a_successor_is_not() {
-        let cache = Cache::default();
-        let of = |uid: &str, version: u64| {
-            let mut pod = pod("a", version, "10.0.0.1");
-            pod["metadata"]["uid"] = uid.into();
-            read(pod).unwrap()
-        };
-        cache.put(Kind::Pod, of("1", 1));
-        let is_going = || cache.list(Kind::Pod, "tf")[0].metadata.deletion_timestamp.is_some();
-        cache.mark_going(Kind::Pod, &of("other", 1));
-        assert!(!is_going());
-        cache.mark_going(Kind::Pod, &of("1", 1));
-        assert!(is_going());
-        cache.put(Kind::Pod, of("2", 5));
-        assert!(!is_going());
-        cache.remove(Kind::Pod, &of("2", 5));
-        cache.mark_going(Kind::Pod, &of("2", 5));
-        assert!(cache.list(Kind::Pod, "tf").is_empty(), "what is gone stays so");
-    }
-
-    #[test]
-    fn of_a_node_it_counts_whether_it_is_ready_and_not_when_it_said_so() {
-        let cache = Cache::default();
-        let node = |version: u64, status: &str, time: &str| {
-            let conditions = json!([{"type": "MemoryPressure", "status": "False", "lastHeartbeatTime": time},
-                {"type": "Ready", "status": status, "lastHeartbeatTime": time}]);
-            read(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "resourceVersion": version.to_string()},
-                "status": {"conditions": conditions}}))
-            .unwrap()
-        };
-        cache.put(Kind::Node, node(1, "True", "a"));
-        assert!(!cache.put(Kind::Node, node(2, "True", "b")).1);
-        assert!(cache.put(Kind::Node, node(3, "Unknown", "b")).1);
-        assert!(crate::node::Node::of(&cache.list(Kind::Node, "")[0]).is_lost);
-    }
-
-    #[test]
-    fn what_went_while_the_watch_was_lost_is_gone_in_its_own_namespace_only() {
-        let (cache, mut feed) = (Cache::default(), Feed::new(Kind::Pod, "tf"));
-        for name in ["a", "b"] {
-            feed.take(&cache, Event::Apply(pod(name, 1, "192.0.2.1")));
-        }
-        let mut other = pod("c", 1, "192.0.2.1");
-        other["metadata"]["namespace"] = "other".into();
-        cache.put(Kind::Pod, read(other).unwrap());
-        feed.take(&cache, Event::Init);
-        feed.take(&cache, Event::InitApply(pod("b", 2, "192.0.2.1")));
-        assert_eq!(names(&cache), ["a", "b"], "until the list is whole");
-        assert_eq!(feed.take(&cache, Event::InitDone).len(), 1);
-        assert_eq!(names(&cache), ["b"]);
-        assert_eq!(cache.list(Kind::Pod, "other").len(), 1);
-    }
-
-    #[test]
-    fn the_group_of_a_kind_is_read_off_its_path() {
-        let groups =
-            [Kind::StatefulSet, Kind::Secret, Kind::Manager].map(|kind| kind.resource().group);
-        assert_eq!(groups, ["apps", "", "tf.tungsten.io"]);
-        assert_eq!(Kind::PodDisruptionBudget.resource().api_version, "policy/v1");
-        assert_eq!(Kind::Component("QueryEngine").resource().plural, "queryengine");
-    }
-
-    #[test]
-    fn a_deletion_takes_no_other_object_of_the_name() {
-        let cache = Cache::default();
-        cache.put(Kind::Pod, read(pod("a", 5, "192.0.2.1")).unwrap());
-        let mut old = pod("a", 4, "192.0.2.1");
-        old["metadata"]["uid"] = "of the one before".into();
-        assert!(cache.remove(Kind::Pod, &read(old).unwrap()).is_none());
-        assert_eq!(names(&cache), ["a"]);
-    }
-}
+mod tests;

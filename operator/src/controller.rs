@@ -206,7 +206,7 @@ impl Controllers {
             };
             let event = match event {
                 Event::Init => watcher::Event::Init,
-                Event::InitDone => {
+                Event::InitDone(_) => {
                     check.pass();
                     watcher::Event::InitDone
                 }
@@ -247,7 +247,7 @@ impl Controllers {
         check: ReadinessCheck,
     ) {
         while let Some(event) = events.recv().await {
-            let is_listed = matches!(event, Event::InitDone);
+            let is_listed = matches!(event, Event::InitDone(_));
             for object in feed.take(&cache, event) {
                 self.concern(feed.kind(), &object);
             }
@@ -279,7 +279,7 @@ impl Controllers {
             let mut events = watch(client.clone(), spec);
             while let Some(event) = events.recv().await {
                 let is_closed = is_closed(&event);
-                let is_known = is_closed || matches!(event, Event::InitDone);
+                let is_known = is_closed || matches!(event, Event::InitDone(_));
                 for object in feed.take(&cache, event) {
                     self.concern(kind, &object);
                 }

@@ -116,7 +116,7 @@ async fn names_of_keys_come_without_values(client: Client) -> Outcome {
                 assert!(values.all(Value::is_null), "a value of {:?}", object.get("metadata"));
                 heavy += usize::from(object.get("data") == Some(&json!({"release": null})));
             }
-            Event::InitDone => break,
+            Event::InitDone(_) => break,
             Event::Disconnected { why, .. } => return Err(why.into()),
             _ => {}
         }

@@ -242,7 +242,7 @@ impl Actor {
                     listed.insert(name);
                 }
             }
-            Event::InitDone => {
+            Event::InitDone(_) => {
                 if let Some(listed) = self.listed.take() {
                     let names: Vec<String> = self.entries.keys().cloned().collect();
                     for name in names.into_iter().filter(|name| !listed.contains(name)) {

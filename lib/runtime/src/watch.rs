@@ -54,7 +54,7 @@ pub enum Event {
     /// One of all objects.
     InitApply(Value),
     /// That were all.
-    InitDone,
+    InitDone(Listed),
     /// An object is new or different.
     Apply(Value),
     /// An object is gone; this was its last state.
@@ -68,6 +68,16 @@ pub enum Event {
         /// What went wrong.
         why: String,
     },
+}
+
+/// What a list that is complete is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// The resourceVersion of the whole; none where it is no number. Of what is known of an object that is not newer than that the
+    /// list has the last word.
+    pub version: Option<u64>,
+    /// Whether the API server has come back at an earlier position: all that is newer than the list is void.
+    pub is_restored: bool,
 }
 
 /// Reads the events of a watch on one object by name: it is there, or it is not, also where it went
@@ -90,7 +100,7 @@ impl SingleObject {
                 Some(Some(object))
             }
             Event::Apply(object) => Some(Some(object)),
-            Event::InitDone => (!self.is_listed).then_some(None),
+            Event::InitDone(_) => (!self.is_listed).then_some(None),
             Event::Delete(_) => Some(None),
             Event::Heartbeat | Event::Disconnected { .. } => None,
         }
@@ -112,9 +122,9 @@ const RETRY: ExponentialBuilder = ExponentialBuilder::new()
     .with_jitter();
 /// Used only if the back-off above ended, which it does not.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
-/// After so many failures in a row the position in the history is given up: what happened meanwhile may be more than a
-/// new list.
-const FAILURES_BEFORE_LIST: u32 = 5;
+/// After so many failures in a row the position in the history is given up. An API server that is away may come back with an
+/// etcd of before, which soon is past that position, with a history that has other events there.
+const FAILURES_BEFORE_LIST: u32 = 2;
 /// So often it is asked whether the position is still one of the API server's history, but not more often than once in so
 /// many heartbeats. An etcd that was restored from a backup is at an older one, and a watch from a position of the future is
 /// silent, without an error.
@@ -133,7 +143,7 @@ pub fn watch_parts(client: Client, spec: WatchSpec, parts: Parts) -> mpsc::Recei
     let (sender, receiver) = mpsc::channel(MOST_WAITING);
     tokio::spawn(async move {
         let closed = sender.clone();
-        let mut watch = Watch { client, spec, parts, sender, outage: None };
+        let mut watch = Watch { client, spec, parts, sender, outage: None, is_restored: false };
         tokio::select! {
             () = closed.closed() => {}
             () = watch.run() => {}
@@ -149,6 +159,8 @@ struct Watch {
     sender: mpsc::Sender<Event>,
     /// None while the API server answers.
     outage: Option<Outage>,
+    /// Whether the next list is of an etcd that was put back.
+    is_restored: bool,
 }
 
 /// Failures in a row.
@@ -234,7 +246,9 @@ impl Watch {
                 self.send(Event::InitApply(object)).await;
             }
             if next.is_empty() {
-                self.send(Event::InitDone).await;
+                let is_restored = std::mem::take(&mut self.is_restored);
+                let listed = Listed { version: version.parse().ok(), is_restored };
+                self.send(Event::InitDone(listed)).await;
                 return Ok(version);
             }
         }
@@ -262,6 +276,7 @@ impl Watch {
                     let (path, error) = (&self.spec.path, error_chain(&failure));
                     counts::watch_restarted(path, failure.reason());
                     tracing::warn!(path, error, "restarted a watch from a new list");
+                    self.is_restored = true;
                     self.recovered();
                     return;
                 }
@@ -455,14 +470,18 @@ mod tests {
         let mut watched = SingleObject::default();
         let mut read = |event| watched.read(event);
         assert_eq!(read(Event::Init), None);
-        assert_eq!(read(Event::InitDone), Some(None), "there is none at first");
+        assert_eq!(read(Event::InitDone(Listed::default())), Some(None), "there is none at first");
         assert_eq!(read(Event::Apply(Value::from(1))), Some(Some(Value::from(1))));
         assert_eq!(read(Event::Init), None);
         assert_eq!(read(Event::InitApply(Value::from(2))), Some(Some(Value::from(2))));
-        assert_eq!(read(Event::InitDone), None, "it was in the list");
+        assert_eq!(read(Event::InitDone(Listed::default())), None, "it was in the list");
         assert_eq!(read(Event::Heartbeat), None);
         assert_eq!(read(Event::Init), None);
-        assert_eq!(read(Event::InitDone), Some(None), "it is not in the next list");
+        assert_eq!(
+            read(Event::InitDone(Listed::default())),
+            Some(None),
+            "it is not in the next list"
+        );
         assert_eq!(read(Event::Delete(Value::Null)), Some(None));
     }
 

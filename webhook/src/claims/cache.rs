@@ -141,7 +141,7 @@ impl Cache {
                     name
                 }));
             }
-            Event::InitDone => {
+            Event::InitDone(_) => {
                 self.retain(listed);
                 listed.clear();
                 self.synced.send_replace(true);

@@ -177,6 +177,7 @@ impl Configuration {
 
 #[cfg(test)]
 mod tests {
+    use opensdn_runtime::watch::Listed;
     use serde_json::json;
 
     use super::*;
@@ -224,7 +225,7 @@ mod tests {
         let mut configuration = Configuration::of(Step::Validate, mpsc::channel(1).1);
         assert!(!configuration.is_known());
         configuration.observe(Event::Init);
-        configuration.observe(Event::InitDone);
+        configuration.observe(Event::InitDone(Listed::default()));
         assert_eq!(configuration.cause(&desired("a")), Some(Cause::Absent));
         configuration.observe(Event::Apply(desired("a")));
         configuration.observe(Event::Delete(desired("a")));

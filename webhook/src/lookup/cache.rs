@@ -281,7 +281,7 @@ fn apply(discovery: &Discovery, shared: &CacheState, filling: &mut Store, change
             let known = shared.store.read().unwrap_or_else(PoisonError::into_inner);
             filling.put_known(&shared.schema, &object, &known);
         }
-        Event::InitDone => {
+        Event::InitDone(_) => {
             shared.replace(std::mem::replace(filling, Store::new(&shared.schema)));
         }
         Event::Apply(object) => {
@@ -304,6 +304,7 @@ fn apply(discovery: &Discovery, shared: &CacheState, filling: &mut Store, change
 #[cfg(test)]
 mod tests {
     use opensdn_policy_host::lookup::ALL;
+    use opensdn_runtime::watch::Listed;
     use serde_json::json;
 
     use super::*;
@@ -333,7 +334,7 @@ mod tests {
         let object = json!({"metadata": {"name": "a"}, "spec": {"ip": "1"}});
         apply(&discovery, &shared, &mut filling, Event::InitApply(object));
         assert!(shared.usable().is_err(), "half a list is no answer");
-        apply(&discovery, &shared, &mut filling, Event::InitDone);
+        apply(&discovery, &shared, &mut filling, Event::InitDone(Listed::default()));
         assert_eq!(shared.find(0, "1", ALL).unwrap().len(), 1);
         apply(&discovery, &shared, &mut filling, lost());
         assert_eq!(shared.usable(), Ok(()), "a short interruption is forgiven");
@@ -349,7 +350,12 @@ mod tests {
         let shared = shared(Duration::from_secs(30));
         let (discovery, mut filling) = (Discovery::fixed(vec![]), Store::default());
         let object = |name| json!({"metadata": {"name": name}, "spec": {"ip": "1"}});
-        for change in [Event::Init, Event::InitApply(object("a")), Event::InitDone, Event::Init] {
+        for change in [
+            Event::Init,
+            Event::InitApply(object("a")),
+            Event::InitDone(Listed::default()),
+            Event::Init,
+        ] {
             apply(&discovery, &shared, &mut filling, change);
         }
         apply(&discovery, &shared, &mut filling, Event::InitApply(object("b")));
@@ -357,7 +363,7 @@ mod tests {
             shared.find(0, "1", ALL).unwrap().first().map(|found| found.name.clone()),
             Some("a".into())
         );
-        apply(&discovery, &shared, &mut filling, Event::InitDone);
+        apply(&discovery, &shared, &mut filling, Event::InitDone(Listed::default()));
         let names: Vec<_> =
             shared.find(0, "1", ALL).unwrap().into_iter().map(|found| found.name).collect();
         assert_eq!(names, ["b"]);

@@ -44,6 +44,7 @@ impl Silence {
 
 #[cfg(test)]
 mod tests {
+    use opensdn_runtime::watch::Listed;
     use serde_json::Value;
 
     use super::*;
@@ -64,7 +65,9 @@ mod tests {
         // No new words, else the status would be written again and again.
         silence.observe(&lost("in other words"), start + TOLERATED);
         assert_eq!(silence.reason(start + TOLERATED * 2), Some("forbidden"));
-        for heard in [Event::Heartbeat, Event::InitApply(Value::Null), Event::InitDone] {
+        for heard in
+            [Event::Heartbeat, Event::InitApply(Value::Null), Event::InitDone(Listed::default())]
+        {
             silence.observe(&lost("again"), start);
             silence.observe(&heard, start + TOLERATED * 2);
             assert_eq!(silence.reason(start + TOLERATED * 4), None, "{heard:?}");

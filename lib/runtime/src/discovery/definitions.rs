@@ -68,12 +68,12 @@ impl Following {
         match change {
             Event::Init => self.listing = Definitions::default(),
             Event::InitApply(object) => self.listing.put(object),
-            Event::InitDone => self.known = Some(std::mem::take(&mut self.listing)),
+            Event::InitDone(_) => self.known = Some(std::mem::take(&mut self.listing)),
             Event::Apply(object) => self.known.get_or_insert_default().put(object),
             Event::Delete(object) => self.known.get_or_insert_default().remove(object),
             Event::Heartbeat | Event::Disconnected { .. } => {}
         }
-        matches!(change, Event::InitDone | Event::Apply(_) | Event::Delete(_))
+        matches!(change, Event::InitDone(_) | Event::Apply(_) | Event::Delete(_))
     }
 }
 
@@ -82,6 +82,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::watch::Listed;
 
     #[test]
     fn a_list_replaces_what_was_known_and_changes_are_followed() {
@@ -90,14 +91,14 @@ mod tests {
         assert!(!following.apply(&Event::Init));
         assert!(!following.apply(&Event::InitApply(named("things.g.example"))));
         assert_eq!(following.known(), None, "half a list is no answer");
-        assert!(following.apply(&Event::InitDone));
+        assert!(following.apply(&Event::InitDone(Listed::default())));
         assert_eq!(following.known(), Some(&Definitions::of(&["things.g.example"])));
         assert!(following.apply(&Event::Apply(named("others.g.example"))));
         assert!(following.apply(&Event::Delete(named("things.g.example"))));
         let known = following.known().unwrap();
         assert_eq!(known.of_group("g.example").collect::<Vec<_>>(), ["others"]);
         assert!(!known.has("g.example", "things"));
-        for change in [Event::Init, Event::InitDone] {
+        for change in [Event::Init, Event::InitDone(Listed::default())] {
             following.apply(&change);
         }
         assert_eq!(following.known(), Some(&Definitions::default()));

@@ -2,7 +2,7 @@
 //! no watch, and is down on demand.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ async fn listed(events: &mut Receiver<Event>) -> Result<Vec<Value>, String> {
         loop {
             match events.recv().await.unwrap() {
                 Event::InitApply(object) => objects.push(object),
-                Event::InitDone => return Ok(objects),
+                Event::InitDone(_) => return Ok(objects),
                 Event::Disconnected { why, .. } => return Err(why),
                 _ => {}
             }
@@ -105,7 +105,7 @@ async fn an_outage_is_logged_once_and_so_is_its_end() {
     }
     assert_eq!(log.lines_with("lost a watch"), 1);
     is_away.store(false, Ordering::Release);
-    until(&mut events, |event| matches!(event, Event::InitDone)).await;
+    until(&mut events, |event| matches!(event, Event::InitDone(_))).await;
     // The watch that follows is never answered: another outage.
     until(&mut events, |event| matches!(event, Event::Disconnected { .. })).await;
     assert_eq!(log.lines_with("restarted a watch"), 1);
@@ -148,7 +148,7 @@ async fn a_watch_that_is_started_again_is_counted_once_for_each_outage_by_its_re
     }
     assert_eq!((restarts("refused"), restarts("expired")), (1, 0));
     is_away.store(false, Ordering::Release);
-    until(&mut events, |event| matches!(event, Event::InitDone)).await;
+    until(&mut events, |event| matches!(event, Event::InitDone(_))).await;
     // What is listed is not watched from there: this server has no history.
     until(&mut events, |event| matches!(event, Event::Disconnected { .. })).await;
     assert_eq!((restarts("refused"), restarts("expired")), (1, 1));
@@ -225,7 +225,7 @@ async fn small_objects_come_a_hundred_at_a_time() {
     })
     .await;
     let mut events = watch(client, spec());
-    until(&mut events, |event| matches!(event, Event::InitDone)).await;
+    until(&mut events, |event| matches!(event, Event::InitDone(_))).await;
     let lists = server.seen().iter().filter(|seen| !seen.uri.contains("watch=true")).count();
     assert_eq!(lists, 10);
 }
@@ -303,9 +303,10 @@ fn many_values(name: &str, version: &str) -> Value {
         "data": vec![0; 60_000]})
 }
 
-/// What an API server answers whose etcd was at 100 and is put back to 50 as soon as it is asked for a watch. `watch` is
-/// what it answers to these.
+/// What an API server answers whose etcd was at 100 and is put back as soon as it is asked for a watch; then it is at `version`.
+/// `watch` is what it answers to these.
 async fn put_back(
+    version: &'static str,
     watch: impl Fn() -> (u16, String) + Send + Sync + 'static,
 ) -> (ApiServer, Client) {
     let is_restored = AtomicBool::new(false);
@@ -314,12 +315,12 @@ async fn put_back(
             is_restored.store(true, Ordering::Release);
             return Some(watch());
         }
-        let (version, name) = match is_restored.load(Ordering::Acquire) {
+        let (at, name) = match is_restored.load(Ordering::Acquire) {
             false => ("100", "lost"),
-            true => ("50", "restored"),
+            true => (version, "restored"),
         };
-        let object = json!({"metadata": {"name": name, "resourceVersion": version}});
-        let list = json!({"metadata": {"resourceVersion": version}, "items": [object]});
+        let object = json!({"metadata": {"name": name, "resourceVersion": "50"}});
+        let list = json!({"metadata": {"resourceVersion": at}, "items": [object]});
         Some((200, list.to_string()))
     })
     .await
@@ -341,17 +342,35 @@ async fn until_restored(events: &mut Receiver<Event>) {
 async fn what_an_etcd_that_was_put_back_has_lost_is_forgotten_after_an_outage() {
     let (log, _guard) = Log::start();
     let away = || (503, refusal(503, "ServiceUnavailable", "away").1.to_string());
-    let (_, client) = put_back(away).await;
+    let (_, client) = put_back("50", away).await;
     let mut events = watch(client, spec());
     until_restored(&mut events).await;
     assert_eq!(log.lines_with("was restored from a backup"), 1);
+}
+
+/// Leases are renewed all the time: after a minute a backup of a minute ago is past what was known.
+#[tokio::test]
+async fn what_an_etcd_that_was_put_back_has_lost_is_forgotten_also_when_it_is_past_that_by_now() {
+    let asked = AtomicUsize::new(0);
+    let answer = move || match asked.fetch_add(1, Ordering::AcqRel) {
+        0 | 1 => (503, refusal(503, "ServiceUnavailable", "away").1.to_string()),
+        _ => {
+            let bookmark =
+                json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "150"}}});
+            (200, format!("{bookmark}\n"))
+        }
+    };
+    let (_, client) = put_back("150", answer).await;
+    let spec = WatchSpec { heartbeat: Duration::from_millis(20), ..spec() };
+    let mut events = watch(client, spec);
+    until_restored(&mut events).await;
 }
 
 /// Who asks through a balancer sees no outage.
 #[tokio::test]
 async fn what_an_etcd_that_was_put_back_has_lost_is_forgotten_without_an_outage() {
     let bookmark = json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "100"}}});
-    let (_, client) = put_back(move || (200, format!("{bookmark}\n"))).await;
+    let (_, client) = put_back("50", move || (200, format!("{bookmark}\n"))).await;
     let spec = WatchSpec { heartbeat: Duration::from_millis(20), ..spec() };
     let mut events = watch(client, spec);
     until_restored(&mut events).await;

@@ -206,7 +206,7 @@ impl<'k> Session<'k> {
                     self.listing.entry(kind).or_default().insert(object_ref);
                 }
             }
-            Event::InitDone => {
+            Event::InitDone(_) => {
                 let object_refs = self.listing.remove(&kind).unwrap_or_default();
                 if let Some(resource) = self.calls.plan.resources.get(kind) {
                     self.ledger.listed(&resource.group, &resource.kind, &object_refs);
