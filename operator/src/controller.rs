@@ -412,6 +412,8 @@ impl Controllers {
             () = self.gone.each(|kind, object| forget_if_gone(&shared, kind, object)) => {}
             () = self.follow_upgrades(&shared.upgrades) => {}
             () = self.follow_daemons(&shared.ctx.introspect) => {}
+            // What is to be looked at later keeps a controller of kube's until then.
+            () = over(drain.clone(), &shared.under_way) => {}
             () = overdue(drain) => {
                 let passes = shared.under_way.list().join(", ");
                 tracing::warn!(passes, "failed to finish passes in time; who leads next starts them again");
@@ -556,6 +558,12 @@ fn forget_if_gone(Shared { ctx, clouds, .. }: &Shared, kind: Kind, object: &Dyna
 /// A pass that panics has failed, and no other with it: what one object says must not end the process for all.
 async fn apart<T>(pass: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     AssertUnwindSafe(pass).catch_unwind().await.unwrap_or(Err(Error::Panicked))
+}
+
+/// Returns when no pass is under way any more, and none starts.
+async fn over(mut drain: Drain, under_way: &UnderWay) {
+    drain.reached(Phase::Draining).await;
+    under_way.over().await;
 }
 
 /// Returns when passes have had their time to end.

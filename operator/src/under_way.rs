@@ -5,10 +5,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
+use tokio::sync::Notify;
 
 /// The passes that have started and not ended.
 #[derive(Default)]
-pub struct UnderWay(Mutex<Passes>);
+pub struct UnderWay {
+    passes: Mutex<Passes>,
+    ended: Notify,
+}
 
 #[derive(Default)]
 struct Passes {
@@ -39,15 +43,29 @@ impl UnderWay {
         self.passes().objects.values().cloned().collect()
     }
 
+    /// Returns when there is none.
+    pub(crate) async fn over(&self) {
+        loop {
+            // Before the look, so that none ends between the two.
+            let mut ended = std::pin::pin!(self.ended.notified());
+            ended.as_mut().enable();
+            if self.passes().objects.is_empty() {
+                return;
+            }
+            ended.await;
+        }
+    }
+
     fn passes(&self) -> MutexGuard<'_, Passes> {
         // Texts cannot be left half changed.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.passes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
         self.of.passes().objects.remove(&self.number);
+        self.of.ended.notify_waiters();
     }
 }
 
@@ -70,5 +88,18 @@ mod tests {
         assert_eq!(under_way.list(), ["Network tf/a"]);
         drop(second);
         assert!(under_way.list().is_empty());
+    }
+
+    #[tokio::test]
+    async fn they_are_over_when_the_last_is_dropped() {
+        let under_way = UnderWay::default();
+        under_way.over().await;
+        let object = serde_json::from_value(json!({"metadata": {"name": "a"}})).unwrap();
+        let pass = under_way.start("Config", &object);
+        let over = under_way.over();
+        let mut over = std::pin::pin!(over);
+        assert!(futures::poll!(&mut over).is_pending());
+        drop(pass);
+        over.await;
     }
 }
