@@ -33,6 +33,8 @@ pub const RENEW_PERIOD: Duration = Duration::from_secs(5);
 pub const RETRY_PERIOD: Duration = Duration::from_secs(2);
 /// One call must end long before the deadline, so that it can be repeated.
 const CALL_TIMEOUT: Duration = Duration::from_secs(4);
+/// So often at most who does not lead says that it cannot read the Lease.
+const FAILING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Which Lease is competed for, and how.
 #[derive(Clone, Debug)]
@@ -196,6 +198,10 @@ struct Candidate {
     api: Api<Lease>,
     election: Election,
     observed: Option<Observed>,
+    /// Whom the log says to hold it.
+    holder: Option<String>,
+    /// When the log last said that it cannot be renewed, if it has not been since.
+    failing: Option<Instant>,
     /// When the last renewal that succeeded was started.
     renewed: Option<Instant>,
     until: Until,
@@ -212,6 +218,8 @@ impl Candidate {
             api: Api::namespaced(client, &election.namespace),
             election,
             observed: None,
+            holder: None,
+            failing: None,
             renewed: None,
             until: until.clone(),
             sender,
@@ -275,15 +283,32 @@ impl Candidate {
     async fn try_once(&mut self) -> bool {
         let lease = self.election.lease.clone();
         match self.step().await {
-            Ok(()) => return self.leads(),
+            Ok(()) => {
+                self.failing = None;
+                return self.leads();
+            }
             Err(error) if error.is_conflict() => {
                 tracing::debug!(lease, "another replica wrote the Lease first");
             }
             Err(error) => {
-                tracing::warn!(lease, error = error_chain(&error), "failed to renew the Lease");
+                // Who does not lead loses nothing, and tries for as long as an outage lasts.
+                if self.leads() || self.failing.is_none_or(|at| at.elapsed() >= FAILING_INTERVAL) {
+                    self.failing = Some(Instant::now());
+                    tracing::warn!(lease, error = error_chain(&error), "failed to renew the Lease");
+                }
             }
         }
         false
+    }
+
+    /// Says once of each holder that this replica waits for it.
+    fn wait_for(&mut self, holder: Option<&str>) {
+        if self.holder.as_deref() == holder {
+            return;
+        }
+        self.holder = holder.map(str::to_owned);
+        let lease = &self.election.lease;
+        tracing::info!(lease, holder, "waiting for the Lease, which another replica holds");
     }
 
     async fn step(&mut self) -> Result<(), CallError> {
@@ -303,6 +328,7 @@ impl Candidate {
                 if self.leads() {
                     self.lose("another replica holds it");
                 }
+                self.wait_for(found.as_ref().and_then(lease::holder));
                 return Ok(());
             }
             Action::Create => {
@@ -314,6 +340,7 @@ impl Candidate {
             Action::Take(lease) | Action::Renew(lease) => self.replace(&lease).await?,
         };
         self.observed = Some(Observed::new(&written, started));
+        self.holder = None;
         self.renewed = Some(started);
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(started + self.election.timing.renew_deadline);

@@ -67,7 +67,8 @@ pub(super) fn decide(
     (action, Some(observed))
 }
 
-fn holder(lease: &Lease) -> Option<&str> {
+/// Who has it, or had it last.
+pub(super) fn holder(lease: &Lease) -> Option<&str> {
     lease.spec.as_ref()?.holder_identity.as_deref().filter(|holder| !holder.is_empty())
 }
 
