@@ -143,7 +143,8 @@ pub fn watch_parts(client: Client, spec: WatchSpec, parts: Parts) -> mpsc::Recei
     let (sender, receiver) = mpsc::channel(MOST_WAITING);
     tokio::spawn(async move {
         let closed = sender.clone();
-        let mut watch = Watch { client, spec, parts, sender, outage: None, is_restored: false };
+        let mut watch =
+            Watch { client, spec, parts, sender, outage: None, retry: None, is_restored: false };
         tokio::select! {
             () = closed.closed() => {}
             () = watch.run() => {}
@@ -159,6 +160,9 @@ struct Watch {
     sender: mpsc::Sender<Event>,
     /// None while the API server answers.
     outage: Option<Outage>,
+    /// The pauses between tries. They begin with the shortest when a watch has lasted, and not with a list: where that alone
+    /// succeeds it would be asked for without a pause.
+    retry: Option<ExponentialBackoff>,
     /// Whether the next list is of an etcd that was put back.
     is_restored: bool,
 }
@@ -166,7 +170,6 @@ struct Watch {
 /// Failures in a row.
 struct Outage {
     failures: u32,
-    retry: ExponentialBackoff,
     /// None where the API server answers that it does not serve the resource.
     counted: Option<DisconnectedWatch>,
 }
@@ -266,7 +269,10 @@ impl Watch {
         let mut checked = Instant::now();
         loop {
             match self.watch_from(&mut version, &mut checked).await {
-                Ok(()) => self.recovered(),
+                Ok(()) => {
+                    self.retry = None;
+                    self.recovered();
+                }
                 // Who keeps no history says so at once, again and again.
                 Err(failure @ Failure::Expired(_)) if version == listed => {
                     self.lost(failure).await;
@@ -389,18 +395,15 @@ impl Watch {
             Failure::Call(CallFailure::Refused(status)) if status.code == 404
         );
         let (path, error) = (self.spec.path.clone(), error_chain(&failure));
-        let outage = self.outage.get_or_insert_with(|| Outage {
-            failures: 0,
-            retry: RETRY.build(),
-            counted: None,
-        });
+        let outage = self.outage.get_or_insert_with(|| Outage { failures: 0, counted: None });
         outage.failures += 1;
         if absent {
             outage.counted = None;
         } else {
             outage.counted.get_or_insert_with(DisconnectedWatch::new);
         }
-        let (failures, pause) = (outage.failures, outage.retry.next().unwrap_or(RETRY_DELAY));
+        let failures = outage.failures;
+        let pause = self.retry.get_or_insert_with(|| RETRY.build()).next().unwrap_or(RETRY_DELAY);
         // That a kind is not served is an ordinary answer.
         if failures == 1 && !absent {
             counts::watch_restarted(&path, failure.reason());
