@@ -284,3 +284,20 @@ fn the_status_has_the_address_of_the_service_and_the_secret_in_use() {
     let name = rabbitmq.object["metadata"]["name"].as_str().unwrap();
     assert_eq!(status["secret"], format!("{name}-secret"));
 }
+
+#[test]
+fn what_is_deleted_and_held_by_a_finalizer_is_said() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/redis");
+    let around = ClusterState::read(&folder.join("in.yaml"));
+    let object = around.object.clone();
+    let intents = around.intents(&object).unwrap();
+    let keeper = intents.into_iter().find(|one| one.kind == Kind::StatefulSet).unwrap();
+    let mut keeper = serde_json::to_value(keeper.object).unwrap();
+    keeper["metadata"]["deletionTimestamp"] = "2026-11-24T00:00:00Z".into();
+    keeper["metadata"]["finalizers"] = serde_json::json!(["example.com/held"]);
+    let status = around.with(keeper).status(&object).unwrap();
+    let conditions = status["conditions"].as_array().unwrap();
+    let ready = conditions.iter().find(|one| one["type"] == "Ready").unwrap();
+    assert_eq!((&ready["status"], &ready["reason"]), (&"False".into(), &"ObjectGoes".into()));
+    assert!(ready["message"].as_str().unwrap().contains("example.com/held"), "{ready}");
+}

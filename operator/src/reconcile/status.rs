@@ -220,6 +220,20 @@ fn settle(
     }
 }
 
+/// What the operator has made and is deleted, but held: nothing that is written brings it back, and pods end with their workload.
+fn going(fetched: &Fetched) -> Option<String> {
+    let mut owned = fetched.owned.iter();
+    owned.find_map(|((kind, name), object)| {
+        object.metadata.deletion_timestamp.as_ref()?;
+        let held_by = object.metadata.finalizers.as_ref().filter(|held_by| !held_by.is_empty())?;
+        Some(format!(
+            "{} {name} is being deleted, and is held by its finalizers: {}. It is made again when who has set these has taken them out",
+            kind.name(),
+            held_by.join(", ")
+        ))
+    })
+}
+
 /// What is not yet as it shall be, though no person has to do anything: reason and message.
 fn awaited(fetched: &Fetched, valid: &Valid, pods: &Pods) -> Option<(&'static str, String)> {
     if let Some(message) = &valid.waits_for {
@@ -239,6 +253,9 @@ fn awaited(fetched: &Fetched, valid: &Valid, pods: &Pods) -> Option<(&'static st
     }
     if let Some(message) = &valid.lacks_certificates {
         return Some(("CertificatesMissing", message.clone()));
+    }
+    if let Some(message) = going(fetched) {
+        return Some(("ObjectGoes", message));
     }
     if pods.ready < pods.wanted {
         return Some(("PodsNotReady", pods.waits()));
