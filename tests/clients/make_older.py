@@ -1,18 +1,17 @@
 #!/usr/bin/python3
 """Has pods be older than they are, by what etcd has of them: no client of the API server may change when they were made.
 
-    make_older.py    reads {"keys": FOLDER, "seconds": SECONDS, "pods": ["NAMESPACE/NAME"]}, and prints how many it found
+    make_older.py    reads {"seconds": SECONDS, "pods": ["NAMESPACE/NAME"]}, and prints how many it found
 
-In the folder of the keys: ca.crt, etcd-client.crt and etcd-client.key.
+etcd listens at the socket `etcd.sock` of the folder that it runs in.
 """
 import base64
+import http.client
 import json
 import re
-import ssl
+import socket
 import sys
-import urllib.request
 
-URL = "https://127.0.0.1:2379/v3/kv/"
 # `creationTimestamp` (8) of ObjectMeta: seconds in five bytes, as they are until the year 2514, and no nanoseconds.
 CREATED = re.compile(rb"\x42\x08\x08([\x80-\xff]{4}[\x00-\x7f])\x10\x00", re.DOTALL)
 
@@ -32,20 +31,30 @@ def older(stored, seconds):
     return stored[: found.start(1)] + made + stored[found.end(1) :]
 
 
-def call(context, what, body):
-    request = urllib.request.Request(URL + what, json.dumps(body).encode())
-    with urllib.request.urlopen(request, context=context, timeout=10) as answer:
-        return json.load(answer)
+class Etcd(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(10)
+        self.sock.connect("etcd.sock")
+
+
+def call(what, body):
+    etcd = Etcd("localhost")
+    etcd.request("POST", f"/v3/kv/{what}", json.dumps(body))
+    answer = etcd.getresponse()
+    if answer.status != 200:
+        sys.exit(f"etcd answers {answer.status}: {answer.read().decode()}")
+    return json.load(answer)
 
 
 def text(data):
     return base64.b64encode(data).decode()
 
 
-def make_older(context, pod, seconds):
+def make_older(pod, seconds):
     key = text(f"/registry/pods/{pod}".encode())
     while True:
-        there = call(context, "range", {"key": key}).get("kvs")
+        there = call("range", {"key": key}).get("kvs")
         if not there:
             return 0
         stored = older(base64.b64decode(there[0]["value"]), seconds)
@@ -53,11 +62,9 @@ def make_older(context, pod, seconds):
             "compare": [{"key": key, "target": "MOD", "result": "EQUAL", "mod_revision": there[0]["mod_revision"]}],
             "success": [{"request_put": {"key": key, "value": text(stored)}}],
         }
-        if call(context, "txn", put).get("succeeded"):
+        if call("txn", put).get("succeeded"):
             return 1
 
 
 job = json.load(sys.stdin)
-context = ssl.create_default_context(cafile=job["keys"] + "/ca.crt")
-context.load_cert_chain(job["keys"] + "/etcd-client.crt", job["keys"] + "/etcd-client.key")
-print(sum(make_older(context, pod, job["seconds"]) for pod in job["pods"]))
+print(sum(make_older(pod, job["seconds"]) for pod in job["pods"]))

@@ -42,8 +42,7 @@ pub fn answer(lab: &Lab, script: &str, folder: &Path, input: &Value) -> Result<V
 /// The sandbox has no real nodes, or etcd has not all of them.
 pub fn make_older(sandbox: &Sandbox, pods: &[String], by: Duration) -> Result<(), Failed> {
     let lab = sandbox.lab().ok_or("the sandbox has no real nodes")?;
-    let keys = sandbox.data_folder().join("keys");
-    let input = json!({"keys": keys, "seconds": by.as_secs(), "pods": pods});
+    let input = json!({"seconds": by.as_secs(), "pods": pods});
     let found = answer(lab, "make_older.py", sandbox.data_folder(), &input)?;
     if found != pods.len() {
         return Err(format!("etcd has {found} of {pods:?}").into());
