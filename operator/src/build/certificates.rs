@@ -470,7 +470,7 @@ impl Certificates {
                     self.asked.push(asked);
                 }
             }
-            (_, Some(answer)) => self.put(subject, side, answer, now),
+            (_, Some(answer)) => self.put_answer(subject, side, answer, now),
             (_, None) if is_room && wanted.signer.is_none() => {
                 let profile = profile(subject, usage, wanted.key);
                 let leaf = match &place.key {
@@ -478,7 +478,7 @@ impl Certificates {
                     None => authority.issue(&profile, now)?,
                 };
                 place.key = Some(leaf.key().to_owned());
-                self.issue(subject, side, &leaf, now);
+                self.put_leaf(subject, side, &leaf, now);
             }
             (_, None) => {
                 self.missing += 1;
@@ -519,27 +519,36 @@ impl Certificates {
         }
     }
 
-    fn issue(&mut self, subject: &Subject, side: &str, leaf: &Leaf, now: OffsetDateTime) {
-        let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
-        let keys = keys(side, &subject.address);
-        self.data.insert(keys.0, bytes(leaf.certificate()));
-        self.data.insert(keys.1, bytes(leaf.key()));
-        self.renew_at = self.renew_at.min(leaf.renew_at);
-        self.expires_by(bundle::end(leaf.certificate()));
-        self.issued += 1;
-        self.made(&subject.address, now);
+    /// What the CA of the namespace has issued.
+    fn put_leaf(&mut self, subject: &Subject, side: &str, leaf: &Leaf, now: OffsetDateTime) {
+        let end = bundle::end(leaf.certificate());
+        self.put(subject, side, [leaf.certificate(), leaf.key()], (leaf.renew_at, end), now);
     }
 
     /// What a signer has issued.
-    fn put(&mut self, subject: &Subject, side: &str, issued: &Issued, now: OffsetDateTime) {
+    fn put_answer(&mut self, subject: &Subject, side: &str, issued: &Issued, now: OffsetDateTime) {
+        let leaf::Times { due, until, .. } = issued.times;
+        let pem = [&*issued.certificate, &*issued.key];
+        self.put(subject, side, pem, (due, Some(until)), now);
+        let since = now.format(&Rfc3339).unwrap_or_default();
+        self.data.insert(since_key(side, &subject.address), ByteString(since.into_bytes()));
+    }
+
+    /// A certificate and its key, in PEM; when it is due, and when it ends.
+    fn put(
+        &mut self,
+        subject: &Subject,
+        side: &str,
+        [certificate, key]: [&str; 2],
+        (due, end): (OffsetDateTime, Option<OffsetDateTime>),
+        now: OffsetDateTime,
+    ) {
         let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
         let keys = keys(side, &subject.address);
-        self.data.insert(keys.0, bytes(&issued.certificate));
-        self.data.insert(keys.1, bytes(&issued.key));
-        let since = now.format(&Rfc3339).unwrap_or_default();
-        self.data.insert(since_key(side, &subject.address), bytes(&since));
-        self.renew_at = self.renew_at.min(issued.times.due);
-        self.expires_by(Some(issued.times.until));
+        self.data.insert(keys.0, bytes(certificate));
+        self.data.insert(keys.1, bytes(key));
+        self.renew_at = self.renew_at.min(due);
+        self.expires_by(end);
         self.issued += 1;
         self.made(&subject.address, now);
     }
