@@ -41,8 +41,8 @@ pub(super) fn build(valid: &Valid, home: Option<&Home>) -> Vec<Volume> {
         certificates(valid),
     ];
     let own = own_credentials(valid).into_iter();
-    volumes.extend(own.map(|(folder, name)| secret(&volume_of(folder), &name)));
-    volumes.extend(valid.description.credentials.iter().map(keys_of));
+    volumes.extend(own.map(|(folder, name)| secret(&volume_of(folder), &name, None)));
+    volumes.extend(valid.description.credentials.iter().map(named_secret));
     let folders = valid.description.folders_of_node.iter();
     volumes
         .extend(folders.map(|one| host_path(&volume_of(one.folder), &one.path, Some("Directory"))));
@@ -106,14 +106,11 @@ fn own_credentials(valid: &Valid) -> Vec<(&'static str, String)> {
 }
 
 /// A Secret that a user names may be any of the namespace, such as one with the token of another component.
-fn keys_of(credentials: &Credentials) -> Volume {
-    let mut volume = secret(&volume_of(credentials.folder), &credentials.secret);
-    if let Some(source) = &mut volume.secret {
-        let item =
-            |key: &&str| KeyToPath { key: (*key).to_owned(), path: (*key).to_owned(), mode: None };
-        source.items = Some(credentials.keys.iter().map(item).collect());
-    }
-    volume
+fn named_secret(credentials: &Credentials) -> Volume {
+    let item =
+        |key: &&str| KeyToPath { key: (*key).to_owned(), path: (*key).to_owned(), mode: None };
+    let items = credentials.keys.iter().map(item).collect();
+    secret(&volume_of(credentials.folder), &credentials.secret, Some(items))
 }
 
 fn volume_of(folder: &str) -> String {
@@ -131,11 +128,13 @@ fn config_map(volume: &str, name: &str) -> Volume {
     }
 }
 
-fn secret(volume: &str, name: &str) -> Volume {
+/// With all of its keys, or with some.
+fn secret(volume: &str, name: &str, items: Option<Vec<KeyToPath>>) -> Volume {
     Volume {
         name: volume.to_owned(),
         secret: Some(SecretVolumeSource {
             secret_name: Some(name.to_owned()),
+            items,
             default_mode: Some(0o440),
             ..SecretVolumeSource::default()
         }),
@@ -158,7 +157,7 @@ fn claim(volume: &str, name: &str) -> Volume {
 fn certificates(valid: &Valid) -> Volume {
     let name = valid.instance.certificates();
     if valid.workload == Workload::StatefulSet {
-        return secret(&name, &name);
+        return secret(&name, &name, None);
     }
     let source = |number: usize| VolumeProjection {
         secret: Some(SecretProjection {
